@@ -1,0 +1,1 @@
+//! The offheap command line.

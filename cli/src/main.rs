@@ -1,0 +1,2 @@
+//! The offheap command.
+fn main() {}

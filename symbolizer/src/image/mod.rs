@@ -1,0 +1,1 @@
+//! ELF images and what in them can name an address.

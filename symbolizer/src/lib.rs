@@ -1,0 +1,18 @@
+//! jemalloc heap dumps in, named pprof profiles out.
+//!
+//! Bytes become a [`profile::Profile`] by [`formats::parse`]; [`symbolize()`] fills in names; [`formats::pprof`] writes
+//! it. The layers, leaf first, each importing only what stands before it: `error`, `address`, `frame`, `sampling`;
+//! `profile`; `formats` and `image`, which do not know each other; `demangle`; `modules`; `symbolize`.
+
+pub mod address;
+pub mod demangle;
+pub mod error;
+pub mod formats;
+pub mod frame;
+pub mod image;
+pub mod modules;
+pub mod profile;
+pub mod sampling;
+pub mod symbolize;
+
+pub use symbolize::{Report, SymbolizeOptions, symbolize};

@@ -1,0 +1,1 @@
+//! Which file stands behind a mapping.

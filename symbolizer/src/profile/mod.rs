@@ -1,0 +1,7 @@
+//! Samples, locations, functions and mappings: one model for raw and named data.
+
+mod model;
+
+pub use model::{
+    Function, FunctionId, Label, LabelValue, Line, Location, LocationId, Mapping, MappingId, Profile, Sample, ValueType,
+};

@@ -1,0 +1,1 @@
+//! From sampled to estimated values.

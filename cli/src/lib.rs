@@ -1,1 +1,22 @@
-//! The offheap command line.
+//! The offheap command line: parse, dispatch, map to an exit code.
+//!
+//! Layers, leaf first: `exit`, `analysis` and `view` (pure), `client`, `target`, `load`, `commands` (which never import
+//! each other), `args`.
+
+mod analysis;
+mod args;
+mod commands;
+mod exit;
+mod view;
+
+use clap::Parser;
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+/// Parse the command line, run the command, report its failure.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    match args::Cli::try_parse_from(arguments) {
+        Ok(cli) => exit::code(cli.command.run()),
+        Err(error) => exit::usage(&error),
+    }
+}

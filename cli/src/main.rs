@@ -1,2 +1,7 @@
 //! The offheap command.
-fn main() {}
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    offheap::run(std::env::args_os())
+}

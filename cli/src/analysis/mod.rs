@@ -1,0 +1,1 @@
+//! Numbers in, verdict out: no I/O.

@@ -1,0 +1,47 @@
+//! Exit codes and broken pipes, in one place.
+
+use std::io;
+use std::process::ExitCode;
+
+/// How a command ended when it did not fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// Everything was done.
+    Done,
+    /// Valid input, nothing to show.
+    Nothing,
+    /// Damaged input, partial result.
+    Partial,
+    /// A code with a meaning of its own: a monitoring state, or the exit code of a started command.
+    Code(u8),
+}
+
+/// Map the end of a command to the exit code of the process; print the error of one that failed.
+pub(crate) fn code(result: anyhow::Result<Outcome>) -> ExitCode {
+    match result {
+        Ok(Outcome::Done) => ExitCode::SUCCESS,
+        Ok(Outcome::Nothing) => ExitCode::from(3),
+        Ok(Outcome::Partial) => ExitCode::from(4),
+        Ok(Outcome::Code(code)) => ExitCode::from(code),
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            #[expect(clippy::print_stderr, reason = "the one place where errors are printed")]
+            {
+                eprintln!("offheap: {error:#}");
+            }
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Print what clap has to say: help and version are success, wrong usage is 2.
+pub(crate) fn usage(error: &clap::Error) -> ExitCode {
+    // A reader that went away while help was printed is no failure.
+    let _ = error.print();
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+}
+
+/// The reader of our output went away, which is success: `offheap top … | head`.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| cause.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe))
+}

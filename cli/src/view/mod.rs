@@ -1,0 +1,3 @@
+//! Value in, text or bytes out: no I/O.
+
+pub(crate) mod size;

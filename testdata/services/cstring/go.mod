@@ -1,0 +1,3 @@
+module example.test/cstring
+
+go 1.19

@@ -1,0 +1,3 @@
+module example.test/rocksdb
+
+go 1.19

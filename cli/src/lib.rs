@@ -1,12 +1,15 @@
 //! The offheap command line: parse, dispatch, map to an exit code.
 //!
-//! Layers, leaf first: `exit`, `analysis` and `view` (pure), `client`, `target`, `load`, `commands` (which never import
-//! each other), `args`.
+//! Layers, leaf first: `exit`, `analysis` and `view` (pure), `output`, `client`, `target`, `load`, `commands` (which
+//! never import each other), `args`.
 
 mod analysis;
 mod args;
 mod commands;
 mod exit;
+#[allow(dead_code)]
+mod output;
+#[allow(dead_code)]
 mod view;
 
 use clap::Parser;

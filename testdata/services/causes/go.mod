@@ -1,0 +1,3 @@
+module example.test/causes
+
+go 1.19

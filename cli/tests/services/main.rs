@@ -1,0 +1,6 @@
+//! End-to-end: real services under the real agent, read by the real command.
+
+mod crossing;
+mod kit;
+mod oracles;
+mod refusals;

@@ -1,0 +1,3 @@
+module example.test/static
+
+go 1.19

@@ -69,7 +69,11 @@ fn check(shown: &Shown) {
     for handler in ["main.handleName", "main.handleCompress"] {
         let truth = shown.truth[handler].as_f64().expect("the service reports each handler");
         let found = shown.by_go.get(handler).copied().unwrap_or(0) as f64;
-        assert!(found > truth * 0.85 && found < truth * 1.3, "{handler}: truth {truth}, found {found}\n{:?}", shown.by_go);
+        assert!(
+            found > truth * 0.85 && found < truth * 1.3,
+            "{handler}: truth {truth}, found {found}\n{:?}",
+            shown.by_go
+        );
     }
     let visit = shown.truth["main.handleVisit"].as_f64().expect("the service reports each handler");
     let found = shown.by_go.get("main.goVisit").copied().unwrap_or(0) as f64;

@@ -45,7 +45,13 @@ fn totals_agree_with_jeprof_on_the_same_dump() {
     let service = leaking();
     let dump = service.file("service.heap");
     succeed(offheap().args(["dump", &service.pid(), "--raw", "-o"]).arg(&dump), 0);
-    let output = succeed(Command::new("jeprof").args(["--show_bytes", "--text"]).arg(build("rocksdb", "rocksdb-service", &[], &[])).arg(&dump), 0);
+    let output = succeed(
+        Command::new("jeprof")
+            .args(["--show_bytes", "--text"])
+            .arg(build("rocksdb", "rocksdb-service", &[], &[]))
+            .arg(&dump),
+        0,
+    );
     let text = String::from_utf8_lossy(&output.stdout);
     let total: f64 = text
         .lines()

@@ -18,7 +18,10 @@ fn curl_reads_metrics_and_statistics_from_the_socket() {
     let service = Service::start(&build("cstring", "cstring-curl", &[], &[]), 19, &[]);
     let curl = |path: &str| {
         let output = succeed(
-            Command::new("curl").args(["-fsS", "--unix-socket"]).arg(service.socket()).arg(format!("http://offheap{path}")),
+            Command::new("curl")
+                .args(["-fsS", "--unix-socket"])
+                .arg(service.socket())
+                .arg(format!("http://offheap{path}")),
             0,
         );
         String::from_utf8(output.stdout).expect("answers are UTF-8")

@@ -1,5 +1,6 @@
 //! Value in, text or bytes out: no I/O, but for the progress bar.
 
+pub(crate) mod flame;
 pub(crate) mod json;
 pub(crate) mod progress;
 pub(crate) mod screen;

@@ -1,0 +1,9 @@
+//! Flame graphs.
+
+mod colour;
+mod svg;
+mod tree;
+
+pub(crate) use colour::Kind;
+pub(crate) use svg::{Picture, empty, render};
+pub(crate) use tree::Tree;

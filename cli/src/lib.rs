@@ -1,14 +1,23 @@
 //! The offheap command line: parse, dispatch, map to an exit code.
 //!
-//! Layers, leaf first: `exit`, `analysis` and `view` (pure), `output`, `client`, `target`, `load`, `commands` (which
-//! never import each other), `args`.
+//! Layers, leaf first: `exit`, `analysis` and `view` (pure), `output`, `interrupt`, `elf`, `preload`, `target`, `client`,
+//! `reading`, `load`, `commands` (which never import each other), `args`.
 
 mod analysis;
 mod args;
+#[allow(dead_code)]
+mod client;
 mod commands;
+mod elf;
 mod exit;
 #[allow(dead_code)]
+mod interrupt;
+#[allow(dead_code)]
 mod output;
+mod preload;
+mod reading;
+#[allow(dead_code)]
+mod target;
 #[allow(dead_code)]
 mod view;
 

@@ -1,1 +1,3 @@
 //! Numbers in, verdict out: no I/O.
+
+pub(crate) mod fragmentation;

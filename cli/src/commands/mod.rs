@@ -1,3 +1,9 @@
 //! One file a command: its arguments and what it does.
 
 pub(crate) mod completions;
+pub(crate) mod frag;
+pub(crate) mod profile;
+pub(crate) mod ps;
+pub(crate) mod purge;
+pub(crate) mod run;
+pub(crate) mod stats;

@@ -1,5 +1,7 @@
 //! Value in, text or bytes out: no I/O, but for the progress bar.
 
+pub(crate) mod amount;
+pub(crate) mod duration;
 pub(crate) mod flame;
 pub(crate) mod json;
 pub(crate) mod progress;

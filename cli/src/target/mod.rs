@@ -1,0 +1,11 @@
+//! From what the user typed to the control socket of a host, with the reason when there is none.
+
+mod allocator;
+mod process;
+mod resolve;
+mod socket;
+
+pub(crate) use allocator::Allocator;
+pub(crate) use process::{Host, hosts};
+pub(crate) use resolve::Target;
+pub(crate) use socket::{connect, peer_pid, refused_as_other_user};

@@ -1,0 +1,119 @@
+use anyhow::{Context, anyhow};
+use procfs::ProcError;
+use procfs::process::Process;
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+
+/// A process that may hold an agent, as far as `/proc` lets us see it.
+#[derive(Debug)]
+pub(crate) struct Host {
+    /// Pid in our namespace.
+    pub(crate) pid: u32,
+    /// Pid in its own, innermost namespace: the one that names its socket.
+    pub(crate) inner_pid: u32,
+    /// `comm`, cut by the kernel at 15 bytes.
+    pub(crate) name: String,
+    pub(crate) euid: u32,
+    process: Process,
+}
+
+impl Host {
+    pub(crate) fn of(pid: u32) -> anyhow::Result<Self> {
+        let missing = || anyhow!("no process {pid}: it has ended, or runs in another pid namespace");
+        let process = i32::try_from(pid).ok().and_then(|pid| Process::new(pid).ok()).ok_or_else(missing)?;
+        Self::from_process(process).map_err(|error| match error {
+            ProcError::NotFound(_) => missing(),
+            error => anyhow!("process {pid}: {}", denied(&error)),
+        })
+    }
+
+    fn from_process(process: Process) -> Result<Self, ProcError> {
+        let status = process.status()?;
+        let pid = u32::try_from(process.pid).unwrap_or_default();
+        let inner = status.nspid.as_ref().and_then(|pids| pids.last()).and_then(|pid| u32::try_from(*pid).ok());
+        Ok(Self { pid, inner_pid: inner.unwrap_or(pid), name: status.name, euid: status.euid, process })
+    }
+
+    /// Names that a user may call it by: `comm`, the file name of the executable, that of `argv[0]`.
+    pub(crate) fn is_called(&self, name: &str) -> bool {
+        let file_name = |path: &str| path.rsplit('/').next().is_some_and(|last| last == name);
+        self.name == name
+            || self.process.exe().is_ok_and(|exe| file_name(exe.to_string_lossy().trim_end_matches(" (deleted)")))
+            || self.process.cmdline().is_ok_and(|words| words.first().is_some_and(|first| file_name(first)))
+    }
+
+    /// A process of the kernel, without a program.
+    pub(crate) fn is_kernel_thread(&self) -> bool {
+        self.process.cmdline().is_ok_and(|words| words.is_empty()) && self.process.exe().is_err()
+    }
+
+    pub(crate) fn exe(&self) -> Option<PathBuf> {
+        self.process.exe().ok()
+    }
+
+    /// Text of `/proc/PID/maps`.
+    pub(crate) fn maps(&self) -> anyhow::Result<String> {
+        let bytes = fs::read(format!("/proc/{}/maps", self.pid)).map_err(|error| match error.kind() {
+            std::io::ErrorKind::PermissionDenied => anyhow!(
+                "Permission denied: process {} ({}) runs as uid {}, you are uid {}; run as that user or root",
+                self.pid,
+                self.name,
+                self.euid,
+                super::socket::own_uid()
+            ),
+            _ => anyhow!("process {}: its memory map cannot be read: {error}", self.pid),
+        })?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// A variable of the environment it was started with.
+    pub(crate) fn environment(&self, name: &str) -> Option<OsString> {
+        // Read as bytes and not through `Process::environ`: that one stops at the first entry without `=`.
+        let block = fs::read(format!("/proc/{}/environ", self.pid)).ok()?;
+        block
+            .split(|byte| *byte == 0)
+            .find_map(|entry| entry.strip_prefix(name.as_bytes())?.strip_prefix(b"="))
+            .map(|value| OsString::from_vec(value.to_vec()))
+    }
+
+    /// Where a path of the host is found from here: unchanged when both see the same file system, else through
+    /// `/proc/PID/root`.
+    pub(crate) fn path_from_here(&self, path: &std::path::Path) -> PathBuf {
+        let link = |pid: &str, what: &str| fs::read_link(format!("/proc/{pid}/{what}")).ok();
+        let pid = self.pid.to_string();
+        let absolute = if path.is_absolute() {
+            path.to_owned()
+        } else {
+            link(&pid, "cwd").unwrap_or_else(|| PathBuf::from("/")).join(path)
+        };
+        let (theirs, ours) = (link(&pid, "ns/mnt"), link("self", "ns/mnt"));
+        let same = (theirs == ours || theirs.is_none()) && link(&pid, "root") == link("self", "root");
+        if same || link(&pid, "root").is_none() {
+            return absolute;
+        }
+        let mut rooted = OsString::from(format!("/proc/{pid}/root"));
+        rooted.push(OsString::from_vec(absolute.as_os_str().as_bytes().to_vec()));
+        PathBuf::from(rooted)
+    }
+}
+
+/// Every process that can be seen, except ourselves; those that end meanwhile are left out.
+pub(crate) fn hosts() -> anyhow::Result<Vec<Host>> {
+    let own = std::process::id();
+    let mut hosts: Vec<Host> = procfs::process::all_processes()
+        .context("/proc cannot be read")?
+        .filter_map(|process| Host::from_process(process.ok()?).ok())
+        .filter(|host| host.pid != own && !host.is_kernel_thread())
+        .collect();
+    hosts.sort_by_key(|host| host.pid);
+    Ok(hosts)
+}
+
+fn denied(error: &ProcError) -> String {
+    match error {
+        ProcError::PermissionDenied(_) => "/proc hides it from this user; run as its user or root".to_owned(),
+        error => error.to_string(),
+    }
+}

@@ -1,10 +1,12 @@
 //! The offheap command line: parse, dispatch, map to an exit code.
 //!
-//! Layers, leaf first: `exit`, `analysis` and `view` (pure), `output`, `interrupt`, `elf`, `preload`, `target`, `client`,
-//! `reading`, `load`, `commands` (which never import each other), `args`.
+//! Layers, leaf first: `exit`, `analysis` and `view` (pure), `output`, `interrupt`, `elf`, `cgroup`, `preload`,
+//! `target`, `client`, `reading`, `capture`, `load`, `commands` (which never import each other), `args`.
 
 mod analysis;
 mod args;
+#[allow(dead_code)]
+mod cgroup;
 #[allow(dead_code)]
 mod client;
 mod commands;

@@ -55,15 +55,22 @@ impl Host {
 
     /// Text of `/proc/PID/maps`.
     pub(crate) fn maps(&self) -> anyhow::Result<String> {
-        let bytes = fs::read(format!("/proc/{}/maps", self.pid)).map_err(|error| match error.kind() {
-            std::io::ErrorKind::PermissionDenied => anyhow!(
-                "Permission denied: process {} ({}) runs as uid {}, you are uid {}; run as that user or root",
-                self.pid,
-                self.name,
-                self.euid,
-                super::socket::own_uid()
-            ),
-            _ => anyhow!("process {}: its memory map cannot be read: {error}", self.pid),
+        let bytes = fs::read(format!("/proc/{}/maps", self.pid)).map_err(|error| {
+            let who = format!("process {} ({})", self.pid, self.name);
+            let own = super::socket::own_uid();
+            match error.kind() {
+                std::io::ErrorKind::PermissionDenied if own != 0 && own != self.euid => {
+                    anyhow!(
+                        "Permission denied: {who} runs as uid {}, you are uid {own}; run as that user or root",
+                        self.euid
+                    )
+                }
+                std::io::ErrorKind::PermissionDenied => anyhow!(
+                    "Permission denied: the kernel protects {who} from being looked into (other capabilities, not \
+                     dumpable, or a user namespace); run as root of the host"
+                ),
+                _ => anyhow!("{who}: its memory map cannot be read: {error}"),
+            }
         })?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }

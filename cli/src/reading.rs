@@ -1,8 +1,16 @@
 //! Allocator statistics from a live host or from a file.
 
+use crate::analysis::saved_statistics;
 use crate::client::Agent;
 use crate::exit::Outcome;
+use anyhow::Context;
 use offheap_wire::Stats;
+use std::io::Read;
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+
+/// No report of `malloc_stats_print` comes near this size.
+const LARGEST_FILE: u64 = 256 << 20;
 
 /// Statistics with what has to be said about them.
 #[derive(Debug)]
@@ -15,14 +23,59 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
-    /// Read from what the user typed.
+    /// Read from what the user typed: a file of any name but a bare number, else a live host.
     pub(crate) fn of(source: &str) -> anyhow::Result<Self> {
-        let stats = Agent::of(source)?.stats()?;
-        Ok(Self { stats, notes: Vec::new(), partial: false })
+        if is_file(source)? { Self::of_file(source) } else { Self::of_host(&Agent::of(source)?) }
+    }
+
+    fn of_host(agent: &Agent) -> anyhow::Result<Self> {
+        Ok(Self { stats: agent.stats()?, notes: Vec::new(), partial: false })
+    }
+
+    fn of_file(source: &str) -> anyhow::Result<Self> {
+        let mut bytes = Vec::new();
+        let file: Box<dyn Read> = if source == "-" {
+            Box::new(std::io::stdin().lock())
+        } else {
+            Box::new(std::fs::File::open(source).with_context(|| format!("{source}: cannot be opened"))?)
+        };
+        file.take(LARGEST_FILE).read_to_end(&mut bytes).with_context(|| format!("{source}: cannot be read"))?;
+        let report = saved_statistics::read(&bytes).with_context(|| source.to_owned())?;
+        Ok(Self { stats: report.stats, notes: report.notes, partial: report.partial })
+    }
+
+    /// Forgive damage, for users who asked for it.
+    pub(crate) fn lenient(mut self, lenient: bool) -> Self {
+        self.partial &= !lenient;
+        self
+    }
+
+    /// It holds no number to show: statistics compiled out, or an instance that nobody allocates from.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.stats.active.unwrap_or(0) == 0 && self.stats.allocated.unwrap_or(0) == 0
     }
 
     /// Exit code of a command that showed it.
     pub(crate) fn outcome(&self) -> Outcome {
-        if self.partial { Outcome::Partial } else { Outcome::Done }
+        match (self.partial, self.is_empty()) {
+            (true, _) => Outcome::Partial,
+            (false, true) => Outcome::Nothing,
+            (false, false) => Outcome::Done,
+        }
+    }
+}
+
+/// Is this the path of a report? A number is a pid, a socket is an agent, and a path that does not exist is a mistake.
+pub(crate) fn is_file(source: &str) -> anyhow::Result<bool> {
+    if source == "-" {
+        return Ok(true);
+    }
+    if source.parse::<u32>().is_ok() {
+        return Ok(false);
+    }
+    match std::fs::metadata(Path::new(source)) {
+        Ok(metadata) => Ok(!metadata.file_type().is_socket()),
+        Err(error) if source.contains('/') => Err(error).with_context(|| source.to_owned()),
+        Err(_) => Ok(false),
     }
 }

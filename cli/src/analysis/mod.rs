@@ -1,3 +1,4 @@
 //! Numbers in, verdict out: no I/O.
 
 pub(crate) mod fragmentation;
+pub(crate) mod saved_statistics;

@@ -26,6 +26,9 @@ pub(crate) struct Args {
     /// Print JSON
     #[arg(long)]
     json: bool,
+    /// End with 0 although a damaged report was read in part
+    #[arg(long)]
+    lenient: bool,
 }
 
 #[derive(Serialize)]
@@ -37,7 +40,7 @@ struct Document<'a> {
 
 /// Measure the fragmentation of one reading.
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let reading = Reading::of(&args.source)?;
+    let reading = Reading::of(&args.source)?.lenient(args.lenient);
     reading.notes.iter().for_each(|note| output::note(note));
     let limits = Limits { index: args.index, ..Limits::default() };
     let parts = fragmentation::assess(&reading.stats, limits);
@@ -47,7 +50,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     } else {
         output::print(&text(&parts, &classes, args.n, &output::screen()))?;
     }
-    Ok(if parts.verdict == Verdict::Unknown && !reading.partial { Outcome::Nothing } else { reading.outcome() })
+    Ok(reading.outcome())
 }
 
 fn text(parts: &Fragmentation, classes: &[Class], shown: usize, screen: &Screen) -> String {

@@ -24,11 +24,14 @@ pub(crate) struct Args {
     /// Print JSON
     #[arg(long)]
     json: bool,
+    /// End with 0 although a damaged report was read in part
+    #[arg(long)]
+    lenient: bool,
 }
 
 /// One reading.
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let mut reading = Reading::of(&args.source)?;
+    let mut reading = Reading::of(&args.source)?.lenient(args.lenient);
     reading.notes.iter().for_each(|note| output::note(note));
     if args.json {
         reading.stats.schema = "offheap.stats/1".into();
@@ -157,7 +160,7 @@ mod tests {
             }],
             ..Stats::default()
         };
-        let args = Args { source: String::new(), bins: true, arenas: false, json: false };
+        let args = Args { source: String::new(), bins: true, arenas: false, json: false, lenient: false };
         let text = text(&stats, &args, &Screen::default());
         let line = |name: &str| text.lines().find(|line| line.starts_with(name)).unwrap().to_owned();
         assert!(line("allocated").contains("1536  1.50 KiB"), "{text}");

@@ -20,7 +20,8 @@ pub(super) fn pairs(line: &str) -> Option<Vec<(String, u64)>> {
         let digits = value.find(|c: char| !c.is_ascii_digit()).unwrap_or(value.len());
         let rest = value[digits..].trim();
         // The number of huge pages stands behind `metadata`.
-        if !rest.is_empty() && !(rest.starts_with('(') && rest.ends_with(')')) {
+        let in_brackets = rest.starts_with('(') && rest.ends_with(')');
+        if !rest.is_empty() && !in_brackets {
             return None;
         }
         pairs.push((key.trim().to_ascii_lowercase(), value[..digits].parse().ok()?));

@@ -1,26 +1,20 @@
 //! The input formats, detected by content, and the output formats.
+//!
+//! [`parse`] tries them in the order that stands in the `detect` file. Every reader takes bytes and returns values; a
+//! reader that meets damage keeps what is whole and says what it left out.
 
-use crate::error::{Damage, ReadError};
-use crate::profile::Profile;
+mod detect;
+pub mod folded;
+mod gzip;
+mod heap_v2;
+mod input_names;
+mod maps;
+mod options;
+mod parsed;
+pub mod pprof;
+mod text;
 
-/// What was read from one input.
-#[derive(Debug, Default)]
-pub struct Parsed {
-    /// The profile; its mappings are the executable ones.
-    pub profile: Profile,
-    /// Name of the format, for messages.
-    pub format: &'static str,
-    /// Parts left out. Not empty: the result is partial.
-    pub damage: Vec<Damage>,
-    /// Remarks for the user that are not damage: skipped log lines, likely reasons for an empty profile.
-    pub notes: Vec<String>,
-}
-
-/// Read a profile of any input format.
-///
-/// # Errors
-/// When no format recognises the input or nothing can be salvaged.
-pub fn parse(bytes: &[u8]) -> Result<Parsed, ReadError> {
-    let _ = bytes;
-    Err(ReadError::NotAProfile { looks_like: "not read yet".into() })
-}
+pub use detect::{parse, parse_with};
+pub use input_names::InputNames;
+pub use options::ParseOptions;
+pub use parsed::{GoMemStats, Origin, Parsed, ProcessIdentity};

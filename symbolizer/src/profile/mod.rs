@@ -1,9 +1,24 @@
-//! Samples, locations, functions and mappings: one model for raw and named data.
+//! Samples, locations, functions and mappings: one model for raw and named data, and what can be asked of it.
 
+mod builder;
 mod filter;
+pub mod go_name;
+mod graph;
+mod group;
+pub(crate) mod hash;
+mod health;
 mod model;
+mod names;
+mod prune;
+mod rank;
 
+pub use builder::ProfileBuilder;
 pub use filter::{Filter, Matched, Matcher};
+pub use graph::{Edge, Graph, GraphNode};
+pub use group::{GroupBy, NO_GO, NO_THREAD, Node, NodeId};
+pub use health::Health;
 pub use model::{
     Function, FunctionId, Label, LabelValue, Line, Location, LocationId, Mapping, MappingId, Profile, Sample, ValueType,
 };
+pub use names::{NO_STACK, UNKNOWN};
+pub use rank::{Row, SortBy, Table};

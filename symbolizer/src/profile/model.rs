@@ -155,7 +155,123 @@ pub struct Mapping {
     pub has_inline_frames: bool,
 }
 
+impl Mapping {
+    /// The path names a file that may hold code and could be opened; `false` for anonymous memory and for what the
+    /// kernel only calls by a name (`[vdso]`, `//anon`, `/memfd:…`, `/dev/zero`), which is never opened.
+    #[must_use]
+    pub fn is_file(&self) -> bool {
+        const NAMED_BY_KERNEL: [&str; 7] =
+            ["//", "/memfd:", "/dev/", "/SYSV", "/anon_hugepage", "/drm mm object", "/[aio]"];
+        self.path.starts_with('/') && !NAMED_BY_KERNEL.iter().any(|prefix| self.path.starts_with(prefix))
+    }
+
+    /// Last component of the path; `[anon]` for memory without a name.
+    #[must_use]
+    pub fn base_name(&self) -> &str {
+        match self.path.rsplit('/').next() {
+            Some(name) if !name.is_empty() => name,
+            _ => "[anon]",
+        }
+    }
+
+    /// The address lies inside.
+    #[must_use]
+    pub fn contains(&self, address: RuntimeAddress) -> bool {
+        self.start <= address && address < self.end
+    }
+}
+
+impl ValueType {
+    /// A value type of this name and unit.
+    #[must_use]
+    pub fn new(kind: &str, unit: &str) -> Self {
+        Self { kind: kind.into(), unit: unit.into() }
+    }
+
+    /// The four value types of a Go heap profile, in Go's order.
+    ///
+    /// Stock tools merge two profiles only when these agree in number, order, name and unit.
+    #[must_use]
+    pub fn go_heap() -> Vec<Self> {
+        [("alloc_objects", "count"), ("alloc_space", "bytes"), ("inuse_objects", "count"), ("inuse_space", "bytes")]
+            .map(|(kind, unit)| Self::new(kind, unit))
+            .to_vec()
+    }
+}
+
+impl Label {
+    /// A text label.
+    #[must_use]
+    pub fn text(key: impl Into<Arc<str>>, value: impl Into<Arc<str>>) -> Self {
+        Self { key: key.into(), value: LabelValue::Text(value.into()) }
+    }
+
+    /// A numeric label.
+    #[must_use]
+    pub fn number(key: impl Into<Arc<str>>, value: i64, unit: Option<Arc<str>>) -> Self {
+        Self { key: key.into(), value: LabelValue::Number(value, unit) }
+    }
+}
+
+impl Sample {
+    /// The text of the label of this key.
+    #[must_use]
+    pub fn label_text(&self, key: &str) -> Option<&str> {
+        self.labels.iter().find(|l| &*l.key == key).and_then(|l| match &l.value {
+            LabelValue::Text(text) => Some(&**text),
+            LabelValue::Number(..) => None,
+        })
+    }
+
+    /// The number of the label of this key.
+    #[must_use]
+    pub fn label_number(&self, key: &str) -> Option<i64> {
+        self.labels.iter().find(|l| &*l.key == key).and_then(|l| match l.value {
+            LabelValue::Number(number, _) => Some(number),
+            LabelValue::Text(_) => None,
+        })
+    }
+}
+
 impl Profile {
+    /// Index of the value type that a report shows unless told otherwise: the default one, else the last.
+    #[must_use]
+    pub fn default_value_index(&self) -> Option<usize> {
+        let named = self.default_value_type.as_deref().and_then(|kind| self.value_index(kind));
+        named.or_else(|| self.value_types.len().checked_sub(1))
+    }
+
+    /// Sum of one value over all samples.
+    #[must_use]
+    pub fn total(&self, value: usize) -> i64 {
+        self.samples.iter().fold(0, |sum: i64, sample| sum.saturating_add(sample.values[value]))
+    }
+
+    /// Set the `has_*` flags of every mapping that locations point into to what is true of all of those locations.
+    ///
+    /// Stock tools try to name a mapping's locations themselves unless `has_functions` is set.
+    pub fn refresh_mapping_flags(&mut self) {
+        let mut touched = vec![false; self.mappings.len()];
+        for location in &self.locations {
+            let Some(MappingId(id)) = location.mapping else { continue };
+            let mapping = &mut self.mappings[id as usize];
+            let functions = || location.lines.iter().map(|line| &self.functions[line.function.0 as usize]);
+            let named = !location.lines.is_empty() && functions().all(|f| !f.name.is_empty());
+            let with_file = named && functions().all(|f| !f.file.is_empty());
+            let with_line = with_file && location.lines.iter().all(|line| line.line != 0);
+            if !std::mem::replace(&mut touched[id as usize], true) {
+                mapping.has_functions = true;
+                mapping.has_filenames = true;
+                mapping.has_line_numbers = true;
+                mapping.has_inline_frames = false;
+            }
+            mapping.has_functions &= named;
+            mapping.has_filenames &= with_file;
+            mapping.has_line_numbers &= with_line;
+            mapping.has_inline_frames |= location.lines.len() > 1;
+        }
+    }
+
     /// Index of the value type of this name.
     #[must_use]
     pub fn value_index(&self, kind: &str) -> Option<usize> {

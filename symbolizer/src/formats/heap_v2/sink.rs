@@ -1,0 +1,89 @@
+//! From the counts of a stack to samples of the profile.
+
+use super::record::Counts;
+use crate::profile::{Label, LocationId, ProfileBuilder, Sample, ValueType};
+use crate::sampling::{Estimate, SamplingPeriod, round};
+use std::sync::Arc;
+
+/// Turns corrected counts of native stacks into samples with Go's four values.
+#[derive(Debug)]
+pub(crate) struct NativeSink {
+    pub(crate) builder: ProfileBuilder,
+    origin: Label,
+    bytes_key: Arc<str>,
+    /// First line that had bytes but no objects, and how many there were.
+    pub(crate) without_objects: Option<(u64, u64)>,
+}
+
+/// Estimates of the live and of all allocations.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Estimates {
+    pub(crate) allocated: Estimate,
+    pub(crate) live: Estimate,
+}
+
+impl std::ops::AddAssign for Estimates {
+    fn add_assign(&mut self, other: Self) {
+        self.allocated += other.allocated;
+        self.live += other.live;
+    }
+}
+
+impl Counts {
+    /// Each half of a printed line corrected by its own mean.
+    pub(crate) fn correct(self, period: SamplingPeriod) -> Estimates {
+        Estimates {
+            allocated: period.correct(self.allocated_objects, self.allocated_bytes),
+            live: period.correct(self.live_objects, self.live_bytes),
+        }
+    }
+}
+
+/// A sink whose profile has the header of a native heap profile.
+pub(crate) fn native_sink(period: SamplingPeriod) -> NativeSink {
+    let mut builder = ProfileBuilder::new(ValueType::go_heap());
+    let header = builder.header();
+    header.period_type = Some(ValueType::new("space", "bytes"));
+    header.period = i64::try_from(period.0.max(1)).unwrap_or(i64::MAX);
+    let origin = Label::text("origin", "native");
+    NativeSink { builder, origin, bytes_key: "bytes".into(), without_objects: None }
+}
+
+impl NativeSink {
+    /// Remember a line with bytes and no objects: it cannot be corrected.
+    pub(crate) fn check(&mut self, line: u64, counts: Counts) {
+        let odd = |objects: u64, bytes: u64| objects == 0 && bytes != 0;
+        if odd(counts.live_objects, counts.live_bytes) || odd(counts.allocated_objects, counts.allocated_bytes) {
+            let (first, n) = self.without_objects.unwrap_or((line, 0));
+            self.without_objects = Some((first, n + 1));
+        }
+    }
+
+    /// Add a sample. One without any value says nothing and is left out.
+    pub(crate) fn sample(
+        &mut self,
+        locations: Vec<LocationId>,
+        estimates: Estimates,
+        picked: Option<u64>,
+        thread: Option<Label>,
+    ) {
+        let Estimates { allocated, live } = estimates;
+        let values = [allocated.objects, allocated.bytes, live.objects, live.bytes].map(round);
+        if values == [0; 4] {
+            return;
+        }
+        let mut labels = Vec::with_capacity(2 + usize::from(thread.is_some()));
+        labels.push(self.origin.clone());
+        labels.extend(mean_size(allocated).or_else(|| mean_size(live)).map(|size| {
+            // Without a unit, as Go writes it: tools know that `bytes` is in bytes, and equal labels merge.
+            Label::number(Arc::clone(&self.bytes_key), size, None)
+        }));
+        labels.extend(thread);
+        self.builder.sample(Sample { locations, values: values.to_vec(), labels, picked });
+    }
+}
+
+/// Average size of an object. Go takes that of all allocations, which are more than the live ones.
+fn mean_size(estimate: Estimate) -> Option<i64> {
+    (estimate.objects > 0.0).then(|| round(estimate.bytes / estimate.objects))
+}

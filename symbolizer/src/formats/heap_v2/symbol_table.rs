@@ -1,0 +1,104 @@
+//! Names that stand in front of a dump, as `jeprof --raw` puts them there.
+//!
+//! ```text
+//! --- symbol
+//! binary=/srv/demo/bin/ledgerd
+//! 0x7f10c0020111 store::Arena::grow--store::Arena::reserve     inlined calls, innermost first
+//! 0x55d0a0030333 ??                                            no name
+//! ---
+//! --- heap
+//! heap_v2/524288
+//! ```
+//!
+//! They are somebody else's work of unknown quality, so they are kept aside and used where nothing better is found.
+
+use crate::address::RuntimeAddress;
+use crate::error::DamageLog;
+use crate::formats::InputNames;
+use crate::formats::text::{Cursor, Lines, excerpt, lossy};
+
+const HEADING: &[u8] = b"--- symbol";
+
+/// Whether these bytes begin such a table, and where its lines begin.
+pub(crate) fn find(before_header: &[u8]) -> Option<usize> {
+    let at = memchr::memmem::find(before_header, HEADING)?;
+    let at_line_start = at == 0 || before_header[at - 1] == b'\n';
+    let end = memchr::memchr(b'\n', &before_header[at..])?;
+    (at_line_start && before_header[at + HEADING.len()..at + end].trim_ascii().is_empty()).then_some(at + end + 1)
+}
+
+/// Read the lines up to `---`. `first_line` is the number of the heading's line.
+pub(crate) fn read(table: &[u8], first_line: u64, damage: &mut DamageLog) -> InputNames {
+    let mut names = InputNames::default();
+    for line in Lines::new(table) {
+        if line.text.starts_with(b"---") {
+            break;
+        }
+        if let Some(binary) = line.text.strip_prefix(b"binary=") {
+            names.binary = Some(lossy(binary).into_owned());
+            continue;
+        }
+        match entry(line.text) {
+            Some((address, chain)) => names.insert(address, chain),
+            None => damage.at_line(first_line + line.number, format!("not a name: `{}`", excerpt(line.text))),
+        }
+    }
+    names
+}
+
+fn entry(text: &[u8]) -> Option<(RuntimeAddress, Vec<String>)> {
+    let mut cursor = Cursor(text);
+    cursor.skip(b"0x")?;
+    let address = RuntimeAddress(cursor.hex()?);
+    cursor.blanks();
+    let chain = lossy(cursor.0);
+    // jeprof writes `??` and addresses themselves where it found nothing.
+    let is_name = |name: &&str| !matches!(*name, "" | "??") && !name.starts_with("0x");
+    Some((address, split_chain(&chain).filter(is_name).map(str::to_owned).collect()))
+}
+
+/// Split at `--`, but not inside `operator--`.
+fn split_chain(chain: &str) -> impl Iterator<Item = &str> {
+    let mut rest = Some(chain);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        let mut from = 0;
+        while let Some(found) = text[from..].find("--") {
+            let at = from + found;
+            if text[..at].ends_with("operator") {
+                from = at + 2;
+                continue;
+            }
+            rest = Some(&text[at + 2..]);
+            return Some(&text[..at]);
+        }
+        rest = None;
+        Some(text)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{entry, split_chain};
+
+    #[test]
+    fn chains_are_split_innermost_first() {
+        for (chain, parts) in [
+            ("a", vec!["a"]),
+            ("a--b--c", vec!["a", "b", "c"]),
+            ("It::operator----It::next", vec!["It::operator--", "It::next"]),
+            ("It::operator--", vec!["It::operator--"]),
+            ("It::operator--(int)--main", vec!["It::operator--(int)", "main"]),
+        ] {
+            assert_eq!(split_chain(chain).collect::<Vec<_>>(), parts, "{chain}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_name_is_left_out() {
+        let (address, chain) = entry(b"0x10 ??").expect("an entry");
+        assert_eq!((address.0, chain.len()), (0x10, 0));
+        assert_eq!(entry(b"0x10 0x10").expect("an entry").1.len(), 0);
+        assert!(entry(b"nonsense").is_none());
+    }
+}

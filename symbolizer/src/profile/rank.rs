@@ -1,0 +1,132 @@
+//! Flat and cumulative tables.
+
+use super::Profile;
+use super::group::{GroupBy, Grouping, Node, NodeId};
+use crate::sampling::SamplingPeriod;
+
+/// A table of the values of one type.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Table {
+    /// Sum over all samples.
+    pub total: i64,
+    /// The rows, by [`SortBy::Flat`].
+    pub rows: Vec<Row>,
+}
+
+/// A row of a table.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Row {
+    /// What the row is.
+    pub node: Node,
+    /// Value of the samples whose leaf is here.
+    pub flat: i64,
+    /// Value of the samples that have this anywhere in their stack.
+    pub cum: i64,
+    /// Standard error of `flat` that sampling leaves, where the number of picked allocations is known.
+    pub flat_error: Option<f64>,
+    /// Standard error of `cum` that sampling leaves, where the number of picked allocations is known.
+    pub cum_error: Option<f64>,
+}
+
+/// Order of the rows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SortBy {
+    /// Largest flat value first.
+    #[default]
+    Flat,
+    /// Largest cumulative value first.
+    Cum,
+}
+
+impl Table {
+    /// Sort the rows: by size whatever the sign, then by the other value, then by name.
+    pub fn sort(&mut self, by: SortBy) {
+        self.rows.sort_by(|a, b| {
+            let key = |row: &Row| match by {
+                SortBy::Flat => (row.flat.unsigned_abs(), row.cum.unsigned_abs()),
+                SortBy::Cum => (row.cum.unsigned_abs(), row.flat.unsigned_abs()),
+            };
+            let names = || (&a.node.name, &a.node.file, a.node.line).cmp(&(&b.node.name, &b.node.file, b.node.line));
+            key(b).cmp(&key(a)).then_with(names)
+        });
+    }
+}
+
+impl Profile {
+    /// Rank what holds the values of this index.
+    ///
+    /// As in `go tool pprof`, a sample counts once for a row however often its stack comes back to it.
+    #[must_use]
+    pub fn rank(&self, value: usize, by: GroupBy) -> Table {
+        let mut grouping = Grouping::new(self, by);
+        let mut sums: Vec<Sum> = Vec::new();
+        let mut total = 0_i64;
+        let mut stack = Vec::new();
+        for (number, sample) in (1_u64..).zip(&self.samples) {
+            let weight = sample.values[value];
+            total = total.saturating_add(weight);
+            grouping.stack(sample, &mut stack);
+            let variance = self.variance(sample, value);
+            for (depth, &node) in stack.iter().enumerate() {
+                let sum = sum_of(&mut sums, node);
+                if depth == 0 {
+                    sum.flat = sum.flat.saturating_add(weight);
+                    add(&mut sum.flat_variance, variance);
+                }
+                if sum.last_sample != number {
+                    sum.last_sample = number;
+                    sum.cum = sum.cum.saturating_add(weight);
+                    add(&mut sum.cum_variance, variance);
+                }
+            }
+        }
+        let rows = grouping.into_nodes().into_iter().zip(sums).map(|(node, sum)| sum.row(node)).collect();
+        let mut table = Table { total, rows };
+        table.sort(SortBy::Flat);
+        table
+    }
+
+    /// Variance that sampling leaves in a sample's value; `None` when the number of picked allocations is not known.
+    pub(crate) fn variance(&self, sample: &super::Sample, value: usize) -> Option<f64> {
+        let period = SamplingPeriod(u64::try_from(self.period).unwrap_or(0));
+        let size = sample.label_number("bytes").unwrap_or(0) as f64;
+        let error = period.relative_error(sample.picked?, size) * sample.values[value] as f64;
+        Some(error * error)
+    }
+}
+
+struct Sum {
+    flat: i64,
+    cum: i64,
+    flat_variance: Option<f64>,
+    cum_variance: Option<f64>,
+    /// Number of the sample that was last added to `cum`.
+    last_sample: u64,
+}
+
+impl Sum {
+    const ZERO: Self = Self { flat: 0, cum: 0, flat_variance: Some(0.0), cum_variance: Some(0.0), last_sample: 0 };
+
+    fn row(self, node: Node) -> Row {
+        Row {
+            node,
+            flat: self.flat,
+            cum: self.cum,
+            flat_error: self.flat_variance.map(f64::sqrt),
+            cum_error: self.cum_variance.map(f64::sqrt),
+        }
+    }
+}
+
+fn sum_of(sums: &mut Vec<Sum>, node: NodeId) -> &mut Sum {
+    let index = node as usize;
+    while sums.len() <= index {
+        sums.push(Sum::ZERO);
+    }
+    &mut sums[index]
+}
+
+/// One unknown part makes the sum unknown.
+fn add(sum: &mut Option<f64>, part: Option<f64>) {
+    *sum = sum.zip(part).map(|(a, b)| a + b);
+}

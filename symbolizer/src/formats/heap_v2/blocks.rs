@@ -89,10 +89,10 @@ struct Block {
 impl Reader<'_> {
     fn line(&mut self, line: TextLine<'_>) {
         match line.text.trim_ascii_start().first() {
-            None => {}
+            None if line.ended => {}
             Some(b'@') => self.begin_block(line),
             Some(b't') => self.counts(line),
-            Some(_) => self.foreign(line),
+            _ => self.foreign(line),
         }
     }
 

@@ -1,0 +1,4 @@
+//! Every profile of `testdata/field` is read as that folder's README says.
+
+mod dumps;
+mod kit;

@@ -1,5 +1,6 @@
 //! Names found for an address, and the reasons when none was found.
 
+use serde::Serialize;
 use std::fmt;
 use std::sync::Arc;
 
@@ -21,12 +22,13 @@ pub struct Frame {
 }
 
 /// Where a name came from, most trusted first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum NameSource {
-    /// DWARF of the image or of its debug file.
-    Dwarf,
     /// The Go function table.
     Gopclntab,
+    /// DWARF of the image or of its debug file.
+    Dwarf,
     /// `.symtab`.
     Symtab,
     /// `.dynsym`.
@@ -51,7 +53,8 @@ impl fmt::Display for NameSource {
 }
 
 /// Why an address has no name. Not an error: a result, and counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum NoName {
     /// No mapping holds the address.
     NoMapping,

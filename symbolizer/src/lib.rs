@@ -2,7 +2,7 @@
 //!
 //! Bytes become a [`profile::Profile`] by [`formats::parse`]; [`symbolize()`] fills in names; [`formats::pprof`] writes
 //! it. The layers, leaf first, each importing only what stands before it: `error`, `address`, `frame`, `sampling`;
-//! `profile`; `formats` and `image`, which do not know each other; `demangle`; `modules`; `symbolize`.
+//! `profile`; `formats` and `image`, which do not know each other; `demangle`; `modules`; `report`; `symbolize`.
 
 pub mod address;
 pub mod demangle;
@@ -12,7 +12,9 @@ pub mod frame;
 pub mod image;
 pub mod modules;
 pub mod profile;
+pub mod report;
 pub mod sampling;
 pub mod symbolize;
 
-pub use symbolize::{Report, SymbolizeOptions, symbolize};
+pub use report::{ImageReport, Report};
+pub use symbolize::{SymbolizeOptions, symbolize};

@@ -1,1 +1,31 @@
 //! ELF images and what in them can name an address.
+//!
+//! Every source of names answers one question, [`Names::frames`]: the frames at an image address, innermost first, or
+//! the reason why there is none. The sources are siblings that do not know each other; [`Sources`] holds those of one
+//! image in order of trust. Nothing read from a file is believed: offsets are checked, sizes bounded, loops end.
+
+mod bytes;
+mod compression;
+mod dwarf;
+mod elf;
+mod file;
+mod gnu_debugdata;
+mod gopclntab;
+mod names;
+mod relocations;
+mod segments;
+mod sources;
+mod symbol_table;
+mod unwind;
+
+pub use compression::DecompressError;
+pub use dwarf::{Dwarf, DwarfNames};
+pub use elf::{Elf, ElfError};
+pub use file::{FileIdentity, ImageFile, OpenError};
+pub use gnu_debugdata::GnuDebugdata;
+pub use gopclntab::Gopclntab;
+pub use names::Names;
+pub use segments::{Segment, Segments};
+pub use sources::{Sources, Worker};
+pub use symbol_table::SymbolTable;
+pub use unwind::UnwindTable;

@@ -1,0 +1,148 @@
+//! From a profile with addresses to a profile with names.
+
+use crate::kit::Workshop;
+use offheap_symbolizer::address::{FileOffset, RuntimeAddress};
+use offheap_symbolizer::frame::{NameSource, NoName};
+use offheap_symbolizer::image::Elf;
+use offheap_symbolizer::profile::{Location, LocationId, Mapping, MappingId, Profile, Sample, ValueType};
+use offheap_symbolizer::{SymbolizeOptions, symbolize};
+
+const SITE_C: &str = r#"#include <stdlib.h>
+static inline __attribute__((always_inline)) void *inlined(size_t n) { return malloc(n + 1); }
+__attribute__((noinline)) static void *hidden(size_t n) { char *p = inlined(n); if (p) p[0] = 1; return p; }
+void *site(size_t n) { char *p = hidden(n); if (p) p[0] = 2; return p; }
+"#;
+
+/// A profile of one library, mapped as the kernel would, with one location for each image address.
+fn profile_of(workshop: &Workshop, image: &str, addresses: &[u64]) -> Profile {
+    const START: u64 = 0x7f00_1230_0000;
+    let bytes = std::fs::read(workshop.path(image)).unwrap();
+    let elf = Elf::parse(&bytes).unwrap();
+    let text = elf.segments().iter().find(|s| s.executable).unwrap();
+    let offset = text.offset.0 & !0xfff;
+    let mapping = Mapping {
+        start: RuntimeAddress(START),
+        end: RuntimeAddress(START + (text.offset.0 + text.file_size).next_multiple_of(0x1000) - offset),
+        offset: FileOffset(offset),
+        path: format!("/srv/lib/{image}").as_str().into(),
+        ..Mapping::default()
+    };
+    let runtime = |address: u64| RuntimeAddress(address - text.address.0 + text.offset.0 - offset + START);
+    let location =
+        |address: &u64| Location { mapping: Some(MappingId(0)), address: runtime(*address), ..Location::default() };
+    let locations: Vec<_> = addresses.iter().map(location).collect();
+    let samples = (0..locations.len() as u32).map(|id| Sample {
+        locations: vec![LocationId(id)],
+        values: vec![100],
+        ..Sample::default()
+    });
+    Profile {
+        value_types: vec![ValueType { kind: "inuse_space".into(), unit: "bytes".into() }],
+        samples: samples.collect(),
+        locations,
+        mappings: vec![mapping],
+        ..Profile::default()
+    }
+}
+
+fn name_of(profile: &Profile, location: usize) -> Vec<String> {
+    profile.locations[location].lines.iter().map(|line| profile.function(line.function).name.to_string()).collect()
+}
+
+#[test]
+fn names_flags_build_id_and_report() {
+    let workshop = Workshop::new(&[("site.c", SITE_C)]);
+    for (image, linker) in [("gnu.so", "-fuse-ld=bfd"), ("lld.so", "-fuse-ld=lld")] {
+        workshop.cc(&["-g", "-O2", "-shared", "-fPIC", "-Wl,--build-id=sha1", linker, "-o", image, "site.c"]);
+        let functions = workshop.functions(image);
+        let (site, hidden) = (functions["site"], functions["hidden"]);
+        let mut profile = profile_of(&workshop, image, &[site.0, hidden.0 + hidden.1 - 1, hidden.0 + 5]);
+        let options = SymbolizeOptions { symbols: vec![workshop.path(".")], ..SymbolizeOptions::default() };
+        let report = symbolize(&mut profile, &options);
+
+        assert_eq!(name_of(&profile, 0), ["site"], "{image}\n{report}");
+        assert_eq!(name_of(&profile, 1), ["hidden"]);
+        let mapping = &profile.mappings[0];
+        assert!(mapping.has_functions && mapping.has_filenames && mapping.has_line_numbers);
+        assert_eq!(mapping.build_id.len(), 40, "sha1 in hex");
+        let line = profile.locations[0].lines[0];
+        assert_eq!(line.line, 4);
+        assert!(profile.function(line.function).file.ends_with("site.c"));
+        assert_eq!(report.images[0].resolved.get(&NameSource::Dwarf), Some(&3));
+        assert_eq!((report.total, report.unnamed), (300, 0));
+    }
+}
+
+#[test]
+fn nameless_code_is_grouped_by_function() {
+    let workshop = Workshop::new(&[("site.c", SITE_C)]);
+    workshop.cc(&["-O2", "-shared", "-fPIC", "-o", "full.so", "site.c"]);
+    workshop.run("strip", &["-o", "libsite.so.1", "full.so"]);
+    let functions = workshop.functions("full.so");
+    let (site, hidden) = (functions["site"], functions["hidden"]);
+    let mut profile = profile_of(&workshop, "libsite.so.1", &[hidden.0 + 1, hidden.0 + 6, site.0 + 1]);
+    let options = SymbolizeOptions { symbols: vec![workshop.path(".")], ..SymbolizeOptions::default() };
+    let report = symbolize(&mut profile, &options);
+    let expected = format!("libsite.so.1+{:#x}", hidden.0);
+    assert_eq!(name_of(&profile, 0), [expected.as_str()]);
+    assert_eq!(profile.locations[0].lines, profile.locations[1].lines);
+    assert_eq!(name_of(&profile, 2), ["site"]);
+    assert_eq!(report.images[0].unresolved.get(&NoName::NoSymbol), Some(&2));
+    assert_eq!((report.total, report.unnamed), (300, 200));
+    assert!(report.warning().unwrap().starts_with("67 % of bytes have no name"));
+}
+
+#[test]
+fn file_that_is_not_shown_to_be_the_same_is_passed_over() {
+    let workshop = Workshop::new(&[("site.c", SITE_C)]);
+    workshop.cc(&["-g", "-O2", "-shared", "-fPIC", "-o", "site.so", "site.c"]);
+    let site = workshop.functions("site.so")["site"];
+    let mut profile = profile_of(&workshop, "site.so", &[site.0]);
+    // It exists at the recorded path, but nothing was recorded that shows it to be the file of the profile.
+    profile.mappings[0].path = workshop.path("site.so").to_str().unwrap().into();
+    let report = symbolize(&mut profile, &SymbolizeOptions::default());
+    assert_eq!(name_of(&profile, 0), [format!("site.so+{:#x}", site.0)]);
+    assert_eq!(report.images[0].unresolved.get(&NoName::NoImage), Some(&1));
+    assert!(report.to_string().contains("passed over"), "{report}");
+
+    // Another build id was recorded: refused even where the user names it.
+    let mut profile = profile_of(&workshop, "site.so", &[site.0]);
+    profile.mappings[0].build_id = "ab".repeat(20).as_str().into();
+    let options = SymbolizeOptions { binary: Some(workshop.path("site.so")), ..SymbolizeOptions::default() };
+    let report = symbolize(&mut profile, &options);
+    assert_eq!(report.images[0].unresolved.get(&NoName::BuildIdMismatch), Some(&1), "{report}");
+    assert_eq!(&*profile.mappings[0].build_id, "ab".repeat(20));
+}
+
+#[test]
+fn outside_of_files() {
+    let mapping = |path: &str| Mapping {
+        start: RuntimeAddress(0x1000),
+        end: RuntimeAddress(0x2000),
+        path: path.into(),
+        ..Mapping::default()
+    };
+    let mappings = vec![mapping("[vdso]"), mapping(""), mapping("/memfd:jit")];
+    let at = |mapping: Option<u32>| Location {
+        mapping: mapping.map(MappingId),
+        address: RuntimeAddress(0x1500),
+        ..Location::default()
+    };
+    let mut profile =
+        Profile { mappings, locations: vec![at(Some(0)), at(Some(1)), at(Some(2)), at(None)], ..Profile::default() };
+    let report = symbolize(&mut profile, &SymbolizeOptions::default());
+    let names: Vec<_> = (0..4).flat_map(|location| name_of(&profile, location)).collect();
+    assert_eq!(names, ["[vdso]", "[anon]", "/memfd:jit", "[unknown]"]);
+    assert_eq!(report.outside.get(&NoName::NotAFile), Some(&3));
+    assert_eq!(report.outside.get(&NoName::NoMapping), Some(&1));
+    assert!(report.images.is_empty());
+}
+
+#[test]
+fn lines_that_are_there_stay() {
+    let mut profile = Profile { locations: vec![Location::default()], ..Profile::default() };
+    symbolize(&mut profile, &SymbolizeOptions::default());
+    let before = profile.clone();
+    symbolize(&mut profile, &SymbolizeOptions::default());
+    assert_eq!(profile, before);
+}

@@ -1,4 +1,14 @@
 //! Numbers in, verdict out: no I/O.
 
 pub(crate) mod fragmentation;
+#[allow(dead_code)]
+pub(crate) mod go_runtime;
+#[allow(dead_code)]
+pub(crate) mod ledger;
+mod ledger_go;
+mod ledger_native;
 pub(crate) mod saved_statistics;
+#[allow(dead_code)]
+pub(crate) mod smaps;
+#[allow(dead_code)]
+pub(crate) mod smaps_owners;

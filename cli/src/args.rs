@@ -27,8 +27,20 @@ pub(crate) enum Command {
     Frag(commands::frag::Args),
     /// Give unused pages back to the system
     Purge(commands::purge::Args),
+    /// Turn dumps into a pprof protobuf, folded stacks or JSON
+    Convert(commands::convert::Args),
+    /// Rank functions, lines, files, modules, threads or Go functions by what they hold
+    Top(commands::top::Args),
+    /// Show the callers and callees of the largest functions
+    Tree(commands::tree::Args),
+    /// Show the callers and callees of functions that match
+    Peek(commands::peek::Args),
+    /// Draw a flame graph
+    Flame(commands::flame::Args),
     /// Print a shell completion script
     Completions(commands::completions::Args),
+    /// Print a manual page
+    Man(commands::man::Args),
 }
 
 impl Command {
@@ -40,7 +52,13 @@ impl Command {
             Self::Profile(args) => commands::profile::run(&args),
             Self::Frag(args) => commands::frag::run(&args),
             Self::Purge(args) => commands::purge::run(&args),
+            Self::Convert(args) => commands::convert::run(args),
+            Self::Top(args) => commands::top::run(args),
+            Self::Tree(args) => commands::tree::run(args),
+            Self::Peek(args) => commands::peek::run(args),
+            Self::Flame(args) => commands::flame::run(args),
             Self::Completions(args) => commands::completions::run(&args),
+            Self::Man(args) => commands::man::run(&args),
         }
     }
 }

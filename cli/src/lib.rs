@@ -15,6 +15,7 @@ mod exit;
 #[allow(dead_code)]
 mod interrupt;
 #[allow(dead_code)]
+mod load;
 mod output;
 mod preload;
 mod reading;

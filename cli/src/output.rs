@@ -1,9 +1,10 @@
 //! Where results go: standard output, files, and remarks on standard error.
 
 use crate::view::screen::Screen;
-use anyhow::Context;
+use anyhow::anyhow;
 use std::ffi::OsString;
-use std::io::{self, IsTerminal, Write};
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
 
 /// What standard output is. Colour only on a terminal that is not `dumb`, and never with `NO_COLOR`.
@@ -41,34 +42,59 @@ pub(crate) fn note(text: &str) {
 /// # Errors
 /// When the file cannot be written, naming it.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    write_with(path, |to| to.write_all(bytes))
+}
+
+/// As [`write`], for what is better not kept in memory as a whole.
+///
+/// # Errors
+/// When the file cannot be written, naming it.
+pub(crate) fn write_with(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
     if path.as_os_str() == "-" {
-        let mut stdout = io::stdout().lock();
-        stdout.write_all(bytes)?;
-        stdout.flush()?;
+        fill_buffered(io::stdout().lock(), fill)?;
         return Ok(());
     }
     let result = match std::fs::metadata(path) {
-        Ok(metadata) if !metadata.is_file() => write_in_place(path, bytes),
-        _ => write_aside(path, bytes),
+        Ok(metadata) if !metadata.is_file() => {
+            std::fs::OpenOptions::new().write(true).open(path).and_then(|file| fill_buffered(file, fill))
+        }
+        _ => write_aside(path, fill),
     };
-    result.with_context(|| format!("{}: cannot be written", path.display()))
+    result.map_err(|error| explain(path, error))
 }
 
-fn write_in_place(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    std::fs::OpenOptions::new().write(true).open(path)?.write_all(bytes)
+fn fill_buffered(to: impl Write, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    let mut buffered = BufWriter::with_capacity(1 << 16, to);
+    fill(&mut buffered)?;
+    buffered.flush()
 }
 
-fn write_aside(path: &Path, bytes: &[u8]) -> io::Result<()> {
+fn write_aside(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     // A link is followed, so that the file it names is replaced and not the link.
     let place = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let mut aside = OsString::from(".");
     aside.push(place.file_name().ok_or(io::ErrorKind::IsADirectory)?);
     aside.push(format!(".{}", std::process::id()));
     let aside = place.with_file_name(aside);
-    let written = std::fs::write(&aside, bytes).and_then(|()| std::fs::rename(&aside, &place));
+    let written =
+        File::create(&aside).and_then(|file| fill_buffered(file, fill)).and_then(|()| std::fs::rename(&aside, &place));
     if written.is_err() {
         // The partial file is ours; when it cannot be removed either, the first error says more.
         let _ = std::fs::remove_file(&aside);
     }
     written
+}
+
+fn explain(path: &Path, error: io::Error) -> anyhow::Error {
+    let shown = path.display();
+    match error.kind() {
+        io::ErrorKind::NotFound => anyhow!("{shown}: cannot be written: its directory does not exist; create it first"),
+        io::ErrorKind::IsADirectory => anyhow!("{shown}: a directory; give the name of a file in it"),
+        io::ErrorKind::PermissionDenied => {
+            anyhow!("{shown}: may not be written by this user; choose another place with -o")
+        }
+        io::ErrorKind::StorageFull => anyhow!("{shown}: the disk is full; nothing was left behind"),
+        // A broken pipe must stay recognisable.
+        _ => anyhow::Error::new(error).context(format!("{shown}: cannot be written")),
+    }
 }

@@ -1,9 +1,15 @@
 //! One file a command: its arguments and what it does.
 
 pub(crate) mod completions;
+pub(crate) mod convert;
+pub(crate) mod flame;
 pub(crate) mod frag;
+pub(crate) mod man;
+pub(crate) mod peek;
 pub(crate) mod profile;
 pub(crate) mod ps;
 pub(crate) mod purge;
 pub(crate) mod run;
 pub(crate) mod stats;
+pub(crate) mod top;
+pub(crate) mod tree;

@@ -1,11 +1,16 @@
 //! Value in, text or bytes out: no I/O, but for the progress bar.
 
 pub(crate) mod amount;
+pub(crate) mod callgraph;
 pub(crate) mod duration;
 pub(crate) mod flame;
+pub(crate) mod folded;
 pub(crate) mod json;
+pub(crate) mod profile_json;
 pub(crate) mod progress;
+pub(crate) mod ranking;
 pub(crate) mod screen;
 pub(crate) mod size;
 pub(crate) mod table;
 pub(crate) mod text;
+pub(crate) mod value;

@@ -11,6 +11,7 @@ mod model;
 mod names;
 mod prune;
 mod rank;
+mod stack;
 
 pub use builder::ProfileBuilder;
 pub use filter::{Filter, Matched, Matcher};
@@ -22,3 +23,4 @@ pub use model::{
 };
 pub use names::{NO_STACK, UNKNOWN};
 pub use rank::{Row, SortBy, Table};
+pub use stack::StackFrame;

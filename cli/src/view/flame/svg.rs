@@ -14,8 +14,8 @@
 
 use super::colour::{self, Kind};
 use super::tree::{Node, Tree};
-use crate::view::size;
 use crate::view::text::shorten_middle;
+use crate::view::value::Unit;
 use inferno::flamegraph::color::{BackgroundColor, Color, PaletteMap};
 use inferno::flamegraph::{Options, TextTruncateDirection};
 use std::fmt::Write;
@@ -39,8 +39,8 @@ const LEGEND: &str = "\u{f8f3}";
 pub(crate) struct Picture<'a> {
     /// First line: what is shown and its total.
     pub(crate) title: &'a str,
-    /// Values are bytes, not counts.
-    pub(crate) bytes: bool,
+    /// What the values count.
+    pub(crate) unit: &'a Unit,
     /// Colours show the change against the base values.
     pub(crate) differential: bool,
 }
@@ -190,11 +190,10 @@ impl<'a> Drawn<'a> {
             "" => "all".to_owned(),
             name => clean(name, LONGEST_TITLE),
         };
-        let mut title = format!("{name} ({}, {}", amount(node.value.into(), picture), self.share(node.value));
+        let mut title = format!("{name} ({}, {}", picture.unit.named(node.value.into()), self.share(node.value));
         if picture.differential {
             let change = i128::from(node.value) - i128::from(node.base);
-            let sign = if change > 0 { "+" } else { "" };
-            let _ = write!(title, "; {sign}{} against the base", amount(change, picture));
+            let _ = write!(title, "; {} against the base", picture.unit.change(change));
         }
         title.push(')');
         title
@@ -202,7 +201,7 @@ impl<'a> Drawn<'a> {
 
     fn empty_stacks(&self, picture: &Picture<'_>) -> String {
         let own = self.order[0].2;
-        format!("[no stack] ({}, {})", amount(own.into(), picture), self.share(own))
+        format!("[no stack] ({}, {})", picture.unit.named(own.into()), self.share(own))
     }
 
     fn share(&self, value: u64) -> String {
@@ -245,11 +244,6 @@ impl<'a> Drawn<'a> {
     }
 }
 
-/// A value with its unit, for people.
-fn amount(value: i128, picture: &Picture<'_>) -> String {
-    if picture.bytes { size::human(value) } else { format!("{value} objects") }
-}
-
 /// A name without what XML 1.0 cannot hold and without our own marks, of bounded length.
 fn clean(name: &str, longest: usize) -> String {
     let shown: String = name
@@ -270,9 +264,9 @@ fn escape(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Kind, Picture, Tree, empty, render};
+    use super::{Kind, Picture, Tree, Unit, empty, render};
 
-    const PICTURE: Picture<'_> = Picture { title: "inuse_space", bytes: true, differential: false };
+    const PICTURE: Picture<'_> = Picture { title: "inuse_space", unit: &Unit::Bytes, differential: false };
 
     fn titles(svg: &[u8]) -> Vec<String> {
         let svg = std::str::from_utf8(svg).unwrap();

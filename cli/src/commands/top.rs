@@ -1,0 +1,91 @@
+//! `offheap top PROFILE`
+
+use crate::exit::Outcome;
+use crate::load::{Options, Select, Source, load_last};
+use crate::output;
+use crate::view::duration;
+use crate::view::json;
+use crate::view::ranking::{self, Document, RowJson};
+use crate::view::screen::Style;
+use crate::view::value::Unit;
+use offheap_symbolizer::profile::{GroupBy, SortBy, Table};
+use std::time::Duration;
+
+/// Rows shown when nothing is said.
+const USUAL_ROWS: usize = 20;
+
+/// Arguments of `top`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Profile: a file, `-`, a URL, or pid:N; of several dumps of one process the last is shown
+    #[arg(required = true, value_name = "PROFILE")]
+    inputs: Vec<Source>,
+    /// What a row is: function, filefunction, line, file, module, thread, go
+    #[arg(long, value_name = "WHAT", default_value = "function")]
+    by: GroupBy,
+    /// The same as --by filefunction
+    #[arg(long, conflicts_with = "by")]
+    filefunctions: bool,
+    /// Sort by what a function and its callees hold together
+    #[arg(long)]
+    cum: bool,
+    /// Rows to show, 0 for all [default: 20, all with --json]
+    #[arg(short = 'n', long = "rows", value_name = "N")]
+    rows: Option<usize>,
+    /// Only what was allocated within this time before the reading and still lives, for example 10m; needs a profile of
+    /// the offheap agent
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    age: Option<Duration>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    select: Select,
+    #[command(flatten)]
+    options: Options,
+}
+
+/// Read, select, rank, print.
+pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
+    let by = if args.filefunctions { GroupBy::FileFunction } else { args.by };
+    let mut options = args.options;
+    options.parse.by_thread = by == GroupBy::Thread;
+    options.parse.max_age = args.age;
+    let mut loaded = load_last(&args.inputs, &options)?;
+    let value = args.select.value(&loaded.profile)?;
+    args.select.apply(&mut loaded.profile);
+
+    let mut ranking =
+        if loaded.profile.value_types.is_empty() { Table::default() } else { loaded.profile.rank(value, by) };
+    if args.cum {
+        ranking.sort(SortBy::Cum);
+    }
+    ranking.rows.retain(|row| row.flat != 0 || row.cum != 0);
+    let nothing = ranking.rows.is_empty();
+    let value_type = loaded.profile.value_types.get(value);
+    let (kind, unit) = value_type.map_or(("", ""), |value| (&*value.kind, &*value.unit));
+    if nothing {
+        output::note(&format!("{}: nothing to show: no sample has a value of {kind}", loaded.source));
+    }
+    if args.json {
+        let count = args.rows.filter(|&rows| rows > 0).unwrap_or(usize::MAX);
+        let rows = ranking.rows.iter().take(count).map(RowJson::of).collect();
+        output::print(&json::document("top", &Document { sample_type: kind, unit, total: ranking.total, rows })?)?;
+    } else if !nothing {
+        let count = match args.rows {
+            Some(0) => usize::MAX,
+            rows => rows.unwrap_or(USUAL_ROWS),
+        };
+        let screen = output::screen();
+        let unit = Unit::of(value_type);
+        let head = format!("{kind} {} · {}", unit.named(ranking.total.into()), loaded.source);
+        let mut text = format!("{}\n", screen.paint(Style::Strong, &head));
+        text += &ranking::text(&ranking, count, &unit, by == GroupBy::Line, &screen);
+        if let Some(more @ 1..) = ranking.rows.len().checked_sub(count) {
+            text += &screen.paint(Style::Faint, &format!("{more} more rows; -n 0 shows all"));
+            text.push('\n');
+        }
+        output::print(&text)?;
+    }
+    Ok(loaded.outcome(nothing))
+}

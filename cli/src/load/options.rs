@@ -1,0 +1,48 @@
+//! Options of all commands that read profiles.
+
+use offheap_symbolizer::SymbolizeOptions;
+use offheap_symbolizer::formats::ParseOptions;
+use std::path::PathBuf;
+
+/// How profiles are read and where names are looked for.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "Reading")]
+pub(crate) struct Options {
+    /// Main executable of the process, wherever its copy stands now
+    #[arg(long, value_name = "FILE")]
+    pub(crate) binary: Option<PathBuf>,
+    /// Directory with images or debug files; may be given several times
+    #[arg(long, value_name = "DIR")]
+    pub(crate) symbols: Vec<PathBuf>,
+    /// Root under which recorded paths are looked up
+    #[arg(long, value_name = "DIR")]
+    pub(crate) sysroot: Option<PathBuf>,
+    /// `/proc/PID/maps` of the process, for dumps without a map section
+    #[arg(long, value_name = "FILE")]
+    pub(crate) maps: Option<PathBuf>,
+    /// Keep the allocator's own frames at the leaf
+    #[arg(long)]
+    pub(crate) raw_frames: bool,
+    /// Exit with 0 when the input is damaged and a part of it was read
+    #[arg(long)]
+    pub(crate) lenient: bool,
+    /// Report per image what was named, what was not, and why
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
+    /// What a command asks of the readers beyond what can be typed everywhere.
+    #[arg(skip)]
+    pub(crate) parse: ParseOptions,
+}
+
+impl Options {
+    /// The part that the symbolizer asks for.
+    pub(super) fn symbolize(&self, pid: Option<u32>) -> SymbolizeOptions {
+        SymbolizeOptions {
+            pid,
+            binary: self.binary.clone(),
+            symbols: self.symbols.clone(),
+            sysroot: self.sysroot.clone(),
+            raw_frames: self.raw_frames,
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Where a profile comes from.
+
+use crate::client::Agent;
+use anyhow::{Context, anyhow, bail};
+use std::convert::Infallible;
+use std::fmt;
+use std::io::{self, IsTerminal, Read};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
+
+/// Longest wait for a URL: Go's heap endpoint answers at once, a `?seconds=30` delta after that time.
+const URL_PATIENCE: Duration = Duration::from_secs(180);
+/// Largest answer taken from a URL.
+const URL_LIMIT: u64 = 1 << 30;
+
+/// A PROFILE as it was typed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// `-`
+    Stdin,
+    /// `http://…` or `https://…`
+    Url(String),
+    /// `pid:TARGET`: a process with the agent in it.
+    Process(String),
+    /// Anything else. A name that does not exist is an error, never fetched from anywhere.
+    File(PathBuf),
+}
+
+impl FromStr for Source {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(if text == "-" {
+            Self::Stdin
+        } else if text.starts_with("http://") || text.starts_with("https://") {
+            Self::Url(text.to_owned())
+        } else if let Some(target) = text.strip_prefix("pid:") {
+            Self::Process(target.to_owned())
+        } else {
+            Self::File(text.into())
+        })
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stdin => f.write_str("standard input"),
+            Self::Url(url) => f.write_str(url),
+            Self::Process(target) => write!(f, "pid:{target}"),
+            Self::File(path) => path.display().fmt(f),
+        }
+    }
+}
+
+/// The bytes of a source, and the live process that they came from.
+pub(super) struct Input {
+    pub(super) bytes: Vec<u8>,
+    pub(super) pid: Option<u32>,
+}
+
+impl Source {
+    /// The name says that folded stacks are in it.
+    pub(super) fn is_folded_by_name(&self) -> bool {
+        let Self::File(path) = self else { return false };
+        path.extension().is_some_and(|extension| extension == "folded" || extension == "collapsed")
+    }
+
+    /// Read it whole.
+    pub(super) fn read(&self) -> anyhow::Result<Input> {
+        let file = |bytes| Input { bytes, pid: None };
+        match self {
+            Self::Stdin => read_stdin().map(file),
+            Self::Url(url) => fetch(url).map(file),
+            Self::Process(target) => read_process(target),
+            Self::File(path) => read_file(path).map(file),
+        }
+    }
+}
+
+fn read_stdin() -> anyhow::Result<Vec<u8>> {
+    let mut stdin = io::stdin().lock();
+    if stdin.is_terminal() {
+        bail!("standard input is a terminal; a profile was expected there: name a file, or write it into a pipe");
+    }
+    let mut bytes = Vec::new();
+    stdin.read_to_end(&mut bytes).context("standard input cannot be read")?;
+    Ok(bytes)
+}
+
+fn read_file(path: &Path) -> anyhow::Result<Vec<u8>> {
+    std::fs::read(path).map_err(|error| {
+        let shown = path.display();
+        match error.kind() {
+            io::ErrorKind::NotFound => anyhow!(
+                "{shown}: no such file; a PROFILE is a file, `-`, a URL, or `pid:N` for a process with the agent"
+            ),
+            io::ErrorKind::IsADirectory => {
+                anyhow!("{shown}: a directory; name the dump in it, or several of one process in order")
+            }
+            io::ErrorKind::PermissionDenied => {
+                anyhow!("{shown}: not readable for uid {}; run as its owner, or copy it", uid())
+            }
+            _ => anyhow!(error).context(format!("{shown}: cannot be read")),
+        }
+    })
+}
+
+fn uid() -> u32 {
+    // SAFETY: no arguments, no memory, never fails.
+    unsafe { libc::geteuid() }
+}
+
+/// The sample table of a live process, or its dump where the agent has no table.
+fn read_process(target: &str) -> anyhow::Result<Input> {
+    let agent = Agent::of(target)?;
+    let mut bytes = Vec::new();
+    if agent.samples(&mut bytes).is_err() {
+        bytes.clear();
+        agent.heap(&mut bytes)?;
+    }
+    Ok(Input { bytes, pid: Some(agent.pid()?) })
+}
+
+fn fetch(url: &str) -> anyhow::Result<Vec<u8>> {
+    let answer = ureq::get(url).config().timeout_global(Some(URL_PATIENCE)).build().call();
+    let read = answer.and_then(|mut answer| answer.body_mut().with_config().limit(URL_LIMIT).read_to_vec());
+    read.map_err(|error| match error {
+        ureq::Error::StatusCode(404) => {
+            anyhow!("{url}: not found there (status 404); a Go service serves its heap profile at /debug/pprof/heap")
+        }
+        ureq::Error::StatusCode(status) => anyhow!("{url}: the server refused with status {status}"),
+        ureq::Error::Timeout(_) => anyhow!("{url}: no answer within {} seconds", URL_PATIENCE.as_secs()),
+        ureq::Error::HostNotFound => anyhow!("{url}: the host name is not known; check it for typing mistakes"),
+        ureq::Error::BodyExceedsLimit(limit) => anyhow!("{url}: the answer is longer than {limit} bytes"),
+        ureq::Error::Io(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            anyhow!("{url}: connection refused; does the service import net/http/pprof and listen on this port?")
+        }
+        error => anyhow!("{url}: cannot be fetched: {error}"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Source;
+
+    #[test]
+    fn what_was_typed() {
+        for (text, expected) in [
+            ("-", Source::Stdin),
+            ("http://localhost:6060/debug/pprof/heap", Source::Url("http://localhost:6060/debug/pprof/heap".into())),
+            ("pid:17", Source::Process("17".into())),
+            ("httpd.heap", Source::File("httpd.heap".into())),
+            ("./-", Source::File("./-".into())),
+        ] {
+            assert_eq!(text.parse(), Ok(expected), "{text}");
+        }
+    }
+}

@@ -25,6 +25,8 @@ pub(crate) enum Command {
     Profile(commands::profile::Args),
     /// Measure fragmentation: the index and its parts
     Frag(commands::frag::Args),
+    /// Look for configuration faults: limits, Go settings, allocators
+    Doctor(commands::doctor::Args),
     /// Give unused pages back to the system
     Purge(commands::purge::Args),
     /// Turn dumps into a pprof protobuf, folded stacks or JSON
@@ -51,6 +53,7 @@ impl Command {
             Self::Stats(args) => commands::stats::run(&args),
             Self::Profile(args) => commands::profile::run(&args),
             Self::Frag(args) => commands::frag::run(&args),
+            Self::Doctor(args) => commands::doctor::run(&args),
             Self::Purge(args) => commands::purge::run(&args),
             Self::Convert(args) => commands::convert::run(args),
             Self::Top(args) => commands::top::run(args),

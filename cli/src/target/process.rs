@@ -1,6 +1,7 @@
 use anyhow::{Context, anyhow};
 use procfs::ProcError;
 use procfs::process::Process;
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -77,12 +78,25 @@ impl Host {
 
     /// A variable of the environment it was started with.
     pub(crate) fn environment(&self, name: &str) -> Option<OsString> {
-        // Read as bytes and not through `Process::environ`: that one stops at the first entry without `=`.
-        let block = fs::read(format!("/proc/{}/environ", self.pid)).ok()?;
-        block
+        self.environment_block()
             .split(|byte| *byte == 0)
             .find_map(|entry| entry.strip_prefix(name.as_bytes())?.strip_prefix(b"="))
             .map(|value| OsString::from_vec(value.to_vec()))
+    }
+
+    /// All of them, as text.
+    pub(crate) fn environment_all(&self) -> BTreeMap<String, String> {
+        let block = self.environment_block();
+        let entries = block.split(|byte| *byte == 0).filter_map(|entry| {
+            let entry = String::from_utf8_lossy(entry);
+            entry.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()))
+        });
+        entries.collect()
+    }
+
+    /// Bytes, and not `Process::environ`: that one stops at the first entry without `=`.
+    fn environment_block(&self) -> Vec<u8> {
+        fs::read(format!("/proc/{}/environ", self.pid)).unwrap_or_default()
     }
 
     /// Where a path of the host is found from here: unchanged when both see the same file system, else through

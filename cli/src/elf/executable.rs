@@ -1,5 +1,4 @@
-//! What an ELF executable tells about preloading and allocators; only its tables are read, never the whole file.
-
+use super::GoBuild;
 use goblin::container::{Container, Ctx};
 use goblin::elf::Elf;
 use goblin::elf::header::{EI_CLASS, ELFCLASS64};
@@ -24,6 +23,8 @@ pub(crate) struct Executable {
     pub(crate) interpreter: Option<String>,
     /// Built by the Go toolchain.
     pub(crate) is_go: bool,
+    /// Its build information, where it could be read.
+    pub(crate) go: Option<GoBuild>,
     /// jemalloc is linked into it.
     pub(crate) has_jemalloc: bool,
 }
@@ -60,7 +61,11 @@ pub(crate) fn read(file: &File) -> io::Result<Option<Executable>> {
     let names = sections.get(usize::from(header.e_shstrndx)).map(bytes_of).unwrap_or_default();
     for section in &sections {
         match name_at(&names, section.sh_name) {
-            b".go.buildinfo" | b".gopclntab" | b".note.go.buildid" => facts.is_go = true,
+            b".go.buildinfo" => {
+                facts.is_go = true;
+                facts.go = GoBuild::parse(&bytes_of(section));
+            }
+            b".gopclntab" | b".note.go.buildid" => facts.is_go = true,
             b".strtab" | b".dynstr" => facts.has_jemalloc |= names_jemalloc(&bytes_of(section)),
             _ => {}
         }

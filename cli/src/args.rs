@@ -23,6 +23,8 @@ pub(crate) enum Command {
     Stats(commands::stats::Args),
     /// Start, stop, reset or show profiling
     Profile(commands::profile::Args),
+    /// Write a profile of what is allocated, with names, for `go tool pprof` and `offheap top`
+    Dump(commands::dump::Args),
     /// Measure fragmentation: the index and its parts
     Frag(commands::frag::Args),
     /// Look for configuration faults: limits, Go settings, allocators
@@ -52,6 +54,7 @@ impl Command {
             Self::Ps(args) => commands::ps::run(&args),
             Self::Stats(args) => commands::stats::run(&args),
             Self::Profile(args) => commands::profile::run(&args),
+            Self::Dump(args) => commands::dump::run(&args),
             Self::Frag(args) => commands::frag::run(&args),
             Self::Doctor(args) => commands::doctor::run(&args),
             Self::Purge(args) => commands::purge::run(&args),

@@ -5,21 +5,19 @@
 
 mod analysis;
 mod args;
-#[allow(dead_code)]
+mod capture;
 mod cgroup;
 #[allow(dead_code)]
 mod client;
 mod commands;
 mod elf;
 mod exit;
-#[allow(dead_code)]
 mod interrupt;
 #[allow(dead_code)]
 mod load;
 mod output;
 mod preload;
 mod reading;
-#[allow(dead_code)]
 mod target;
 #[allow(dead_code)]
 mod view;

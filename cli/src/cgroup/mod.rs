@@ -3,5 +3,6 @@
 mod hierarchy;
 mod read;
 
-#[allow(unused_imports)]
-pub(crate) use read::{Cgroup, Cpu, Memory, of};
+#[cfg(test)]
+pub(crate) use read::Cpu;
+pub(crate) use read::{Cgroup, Memory, of};

@@ -6,6 +6,7 @@ use serde::de::DeserializeOwned;
 use std::io::{self, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 /// Longest pause within an answer, and before the ordinary ones.
@@ -19,6 +20,8 @@ const MAX_JSON: u64 = 256 << 20;
 #[derive(Debug)]
 pub(crate) struct Agent {
     target: Target,
+    /// Pid of the peer of the first connection; asking costs one, which the agent would count.
+    peer: OnceLock<u32>,
 }
 
 impl Agent {
@@ -28,7 +31,7 @@ impl Agent {
     }
 
     pub(crate) fn new(target: Target) -> Self {
-        Self { target }
+        Self { target, peer: OnceLock::new() }
     }
 
     pub(crate) fn target(&self) -> &Target {
@@ -41,8 +44,8 @@ impl Agent {
 
     /// Pid of the host in our own pid namespace.
     pub(crate) fn pid(&self) -> anyhow::Result<u32> {
-        match self.target.pid {
-            Some(pid) => Ok(pid),
+        match self.target.pid.as_ref().or(self.peer.get()) {
+            Some(pid) => Ok(*pid),
             None => target::peer_pid(&self.connect(PAUSE)?),
         }
     }
@@ -138,6 +141,9 @@ impl Agent {
         let stream = target::connect(&self.target.socket)?;
         stream.set_read_timeout(Some(patience))?;
         stream.set_write_timeout(Some(PAUSE))?;
+        if let Ok(pid) = target::peer_pid(&stream) {
+            self.peer.get_or_init(|| pid);
+        }
         Ok(stream)
     }
 }

@@ -3,6 +3,7 @@
 pub(crate) mod completions;
 pub(crate) mod convert;
 pub(crate) mod doctor;
+pub(crate) mod dump;
 pub(crate) mod flame;
 pub(crate) mod frag;
 pub(crate) mod man;

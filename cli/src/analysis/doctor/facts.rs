@@ -105,7 +105,7 @@ pub(crate) fn go_heap_resident(regions: &[Region]) -> u64 {
 pub(crate) fn is_glibc_heap(region: &Region, next: Option<&Region>) -> bool {
     const HEAP: u64 = 64 << 20;
     let anonymous = |region: &Region| region.name.is_empty() || region.name.starts_with("[anon: glibc: malloc");
-    if region.start % HEAP != 0 || !region.writable || !anonymous(region) {
+    if !region.start.is_multiple_of(HEAP) || !region.writable || !anonymous(region) {
         return false;
     }
     let end = region.start + HEAP;

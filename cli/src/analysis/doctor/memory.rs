@@ -111,17 +111,16 @@ fn go_limit(facts: &Facts, max: u64, limit: GoLimit, findings: &mut Vec<Finding>
 /// Findings about the group itself.
 fn group(memory: &Memory, findings: &mut Vec<Finding>) {
     let folder = memory.folder.display();
-    if let (Some(max), Some(used)) = (memory.max, memory.working_set()) {
-        if used as f64 > max as f64 * 0.9 {
-            findings.push(Finding {
-                id: "memory-near-limit",
-                severity: Severity::Critical,
-                evidence: format!("working set {} of {} ({folder})", human(used.into()), human(max.into())),
-                why: "what is used and cannot be dropped is within a tenth of the limit; the next burst is killed"
-                    .into(),
-                remedy: "see `offheap ledger` for who holds it; raise the limit until that is fixed".into(),
-            });
-        }
+    if let (Some(max), Some(used)) = (memory.max, memory.working_set())
+        && used as f64 > max as f64 * 0.9
+    {
+        findings.push(Finding {
+            id: "memory-near-limit",
+            severity: Severity::Critical,
+            evidence: format!("working set {} of {} ({folder})", human(used.into()), human(max.into())),
+            why: "what is used and cannot be dropped is within a tenth of the limit; the next burst is killed".into(),
+            remedy: "see `offheap ledger` for who holds it; raise the limit until that is fixed".into(),
+        });
     }
     // Version 1's soft limit does not throttle.
     if let (2, Some(high), Some(current)) = (memory.version, memory.high, memory.current)

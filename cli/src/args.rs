@@ -29,6 +29,10 @@ pub(crate) enum Command {
     Frag(commands::frag::Args),
     /// Look for configuration faults: limits, Go settings, allocators
     Doctor(commands::doctor::Args),
+    /// Judge fragmentation for scripts: one line and an exit code
+    Check(commands::check::Args),
+    /// Print Prometheus alerting rules with the thresholds of `check`, or a Grafana dashboard
+    Rules(commands::rules::Args),
     /// Give unused pages back to the system
     Purge(commands::purge::Args),
     /// Turn dumps into a pprof protobuf, folded stacks or JSON
@@ -57,6 +61,8 @@ impl Command {
             Self::Dump(args) => commands::dump::run(&args),
             Self::Frag(args) => commands::frag::run(&args),
             Self::Doctor(args) => commands::doctor::run(&args),
+            Self::Check(args) => commands::check::run(&args),
+            Self::Rules(args) => commands::rules::run(&args),
             Self::Purge(args) => commands::purge::run(&args),
             Self::Convert(args) => commands::convert::run(args),
             Self::Top(args) => commands::top::run(args),

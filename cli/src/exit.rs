@@ -34,11 +34,15 @@ pub(crate) fn code(result: anyhow::Result<Outcome>) -> ExitCode {
     }
 }
 
-/// Print what clap has to say: help and version are success, wrong usage is 2.
-pub(crate) fn usage(error: &clap::Error) -> ExitCode {
+/// Print what clap has to say: help and version are success, wrong usage is 2, and UNKNOWN for a monitoring plugin.
+pub(crate) fn usage(error: &clap::Error, is_plugin: bool) -> ExitCode {
     // A reader that went away while help was printed is no failure.
     let _ = error.print();
-    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+    match error.exit_code() {
+        0 => ExitCode::SUCCESS,
+        _ if is_plugin => ExitCode::from(3),
+        code => ExitCode::from(u8::try_from(code).unwrap_or(2)),
+    }
 }
 
 /// The reader of our output went away, which is success: `offheap top … | head`.

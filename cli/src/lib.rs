@@ -28,8 +28,11 @@ use std::process::ExitCode;
 
 /// Parse the command line, run the command, report its failure.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    // To a script that runs a monitoring plugin, 2 is CRITICAL: a mistyped option must not be.
+    let is_plugin = arguments.get(1).is_some_and(|command| command == "check");
     match args::Cli::try_parse_from(arguments) {
         Ok(cli) => exit::code(cli.command.run()),
-        Err(error) => exit::usage(&error),
+        Err(error) => exit::usage(&error, is_plugin),
     }
 }

@@ -82,6 +82,13 @@ pub(crate) struct Fragmentation {
     pub(crate) reasons: Vec<String>,
 }
 
+impl Fragmentation {
+    /// The numbers are there and do not contradict each other.
+    pub(crate) fn is_measured(&self) -> bool {
+        matches!(self.verdict, Verdict::Ok | Verdict::Fragmented)
+    }
+}
+
 /// A small size class with what it loses.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Class {

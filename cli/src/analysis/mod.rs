@@ -1,5 +1,6 @@
 //! Numbers in, verdict out: no I/O.
 
+pub(crate) mod check;
 pub(crate) mod doctor;
 pub(crate) mod fragmentation;
 #[allow(dead_code)]

@@ -1,5 +1,6 @@
 //! One file a command: its arguments and what it does.
 
+pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod convert;
 pub(crate) mod doctor;
@@ -11,6 +12,7 @@ pub(crate) mod peek;
 pub(crate) mod profile;
 pub(crate) mod ps;
 pub(crate) mod purge;
+pub(crate) mod rules;
 pub(crate) mod run;
 pub(crate) mod stats;
 pub(crate) mod top;

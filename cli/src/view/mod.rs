@@ -1,5 +1,6 @@
 //! Value in, text or bytes out: no I/O, but for the progress bar.
 
+pub(crate) mod alerting_rules;
 pub(crate) mod amount;
 pub(crate) mod callgraph;
 pub(crate) mod duration;

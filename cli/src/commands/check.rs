@@ -1,0 +1,129 @@
+//! `offheap check TARGET|STATS`
+
+use crate::analysis::check::{Clock, Memory, Remembered, Sample, Thresholds, Verdict, judge_once, watch};
+use crate::cgroup;
+use crate::client::Agent;
+use crate::exit::Outcome;
+use crate::interrupt::Interrupt;
+use crate::output;
+use crate::reading::{self, Reading};
+use crate::view::{duration, json, size};
+use anyhow::Context;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Arguments of `check`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Exit codes, as monitoring plugins have them: 0 OK, 1 WARNING (HighMemoryFragmentation), \
+    2 CRITICAL (GoHeapToRssMismatch), 3 UNKNOWN (could not be measured, wrong usage).")]
+pub(crate) struct Args {
+    /// A pid, a socket, a process name, or a file with the text or JSON of `malloc_stats_print` (`-` for standard input)
+    #[arg(value_name = "TARGET|STATS")]
+    source: String,
+    /// WARNING when the fragmentation index is above
+    #[arg(long, default_value_t = Thresholds::default().index, value_name = "RATIO")]
+    index: f64,
+    /// … and RSS is above
+    #[arg(long, value_parser = size::parse, default_value = "1.5GB", value_name = "SIZE")]
+    min_rss: u64,
+    /// Both for this long; by default 5m, and 10m for the Go heap. 0 judges one reading
+    #[arg(long = "for", value_parser = duration::parse, value_name = "TIME")]
+    hold: Option<Duration>,
+    /// Pause between readings while a condition holds
+    #[arg(long, value_parser = duration::parse, default_value = "15s", value_name = "TIME")]
+    every: Duration,
+    /// Make one reading and remember in this file since when a condition holds, instead of waiting
+    #[arg(long, value_name = "FILE")]
+    state: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Judge, print one line, end with the code of the state. Whatever goes wrong is UNKNOWN.
+pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+    let thresholds = args.thresholds();
+    let verdict = args.verdict(&thresholds).unwrap_or_else(|error| Verdict::failed(format!("{error:#}")));
+    let text = if args.json { json::document("check", &verdict)? } else { verdict.line(&thresholds) };
+    output::print(&text)?;
+    Ok(Outcome::Code(verdict.state.exit_code()))
+}
+
+impl Args {
+    fn thresholds(&self) -> Thresholds {
+        let default = Thresholds::default();
+        Thresholds {
+            index: self.index,
+            min_rss: self.min_rss,
+            index_for: self.hold.unwrap_or(default.index_for),
+            go_for: self.hold.unwrap_or(default.go_for),
+            ..default
+        }
+    }
+
+    fn verdict(&self, thresholds: &Thresholds) -> anyhow::Result<Verdict> {
+        if reading::is_file(&self.source)? {
+            // A report is one moment: nothing will change by waiting.
+            let reading = Reading::of(&self.source)?;
+            reading.notes.iter().for_each(|note| output::note(note));
+            let sample = Sample { stats: reading.stats, ..Sample::default() };
+            let now = Thresholds { index_for: Duration::ZERO, go_for: Duration::ZERO, ..*thresholds };
+            return Ok(judge_once(Duration::ZERO, &now, &mut Remembered::default(), &sample));
+        }
+        if let Some(path) = &self.state {
+            return self.remembering(path, thresholds);
+        }
+        let mut clock = Wall { interrupt: Interrupt::hold(), begin: Instant::now() };
+        Ok(watch(&mut clock, thresholds, self.every, || self.sample().map_err(|error| format!("{error:#}"))))
+    }
+
+    fn remembering(&self, path: &Path, thresholds: &Thresholds) -> anyhow::Result<Verdict> {
+        let agent = Agent::of(&self.source)?;
+        let key = format!("{} {}", self.source, agent.pid()?);
+        let mut memory = load(path)?;
+        // Only this process: the memories of those that have ended go.
+        let mine = |other: &String| other.rsplit_once(' ').is_some_and(|(source, _)| source == self.source);
+        let mut remembered = memory.targets.remove(&key).unwrap_or_default();
+        memory.targets.retain(|other, _| !mine(other));
+        let verdict = judge_once(unix_time(), thresholds, &mut remembered, &self.sample()?);
+        memory.targets.insert(key, remembered);
+        output::write(path, &serde_json::to_vec(&memory)?)?;
+        Ok(verdict)
+    }
+
+    fn sample(&self) -> anyhow::Result<Sample> {
+        let agent = Agent::of(&self.source)?;
+        let stats = agent.stats()?;
+        let working_set = agent.pid().ok().and_then(|pid| cgroup::of(pid).memory?.working_set());
+        Ok(Sample { stats, go_in_use: None, working_set })
+    }
+}
+
+fn load(path: &Path) -> anyhow::Result<Memory> {
+    match std::fs::read(path) {
+        Ok(bytes) => serde_json::from_slice(&bytes)
+            .with_context(|| format!("{}: not a state file of `offheap check`; remove it", path.display())),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Memory::default()),
+        Err(error) => Err(error).with_context(|| format!("{}: cannot be read", path.display())),
+    }
+}
+
+fn unix_time() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+/// Real time, which Ctrl-C cuts short.
+struct Wall {
+    interrupt: Interrupt,
+    begin: Instant,
+}
+
+impl Clock for Wall {
+    fn now(&self) -> Duration {
+        self.begin.elapsed()
+    }
+
+    fn wait(&mut self, duration: Duration) -> bool {
+        self.interrupt.wait(duration)
+    }
+}

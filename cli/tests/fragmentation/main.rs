@@ -1,0 +1,8 @@
+//! End-to-end: fragmentation planted and found, judged by scripts and by Prometheus.
+
+#[allow(dead_code)]
+#[path = "../services/kit.rs"]
+mod kit;
+
+mod rules;
+mod saved;

@@ -10,5 +10,5 @@ mod watch;
 pub(crate) use alert::{Memory, Remembered};
 pub(crate) use measure::{GO_MISMATCH, HIGH_FRAGMENTATION, Sample};
 pub(crate) use thresholds::Thresholds;
-pub(crate) use verdict::{State, Verdict};
+pub(crate) use verdict::Verdict;
 pub(crate) use watch::{Clock, judge_once, watch};

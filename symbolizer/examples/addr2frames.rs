@@ -2,7 +2,7 @@
 //! first as `function at file:line`, like `addr2line -a -f -i`. For comparisons with other tools.
 
 use offheap_symbolizer::address::ImageAddress;
-use offheap_symbolizer::image::{Elf, ImageFile, Sources};
+use offheap_symbolizer::image::{Elf, ImageFile, ImageFiles, Sources};
 use std::error::Error;
 use std::io::{self, BufRead, BufWriter, Write};
 use std::path::Path;
@@ -11,7 +11,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let path = std::env::args_os().nth(1).ok_or("usage: addr2frames IMAGE < addresses")?;
     let file = ImageFile::open(Path::new(&path))?;
     let elf = Elf::parse(file.bytes())?;
-    let sources = Sources::new(&elf);
+    let sources = Sources::new(ImageFiles::only(&elf));
     let worker = sources.worker();
     let mut out = BufWriter::new(io::stdout().lock());
     let mut frames = Vec::new();

@@ -2,9 +2,10 @@
 //!
 //! Bytes become a [`profile::Profile`] by [`formats::parse`]; [`symbolize()`] fills in names; [`formats::pprof`] writes
 //! it. The layers, leaf first, each importing only what stands before it: `error`, `address`, `frame`, `sampling`;
-//! `profile`; `formats` and `image`, which do not know each other; `demangle`; `modules`; `report`; `symbolize`.
+//! `profile`; `formats` and `image`, which do not know each other; `demangle`; `symbol_dirs`; `modules`; `debug_files`; `report`; `symbolize`.
 
 pub mod address;
+pub mod debug_files;
 pub mod demangle;
 pub mod error;
 pub mod formats;
@@ -14,6 +15,7 @@ pub mod modules;
 pub mod profile;
 pub mod report;
 pub mod sampling;
+pub mod symbol_dirs;
 pub mod symbolize;
 
 pub use report::{ImageReport, Report};

@@ -7,8 +7,8 @@
 use crate::address::{FileOffset, RuntimeAddress};
 use crate::image::{Elf, FileIdentity, ImageFile, OpenError};
 use crate::profile::{Mapping, Profile};
+use crate::symbol_dirs::{SymbolDirs, build_id_path};
 use serde::Serialize;
-use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -21,7 +21,7 @@ pub struct SearchPlaces<'a> {
     /// The main executable, named by the user.
     pub binary: Option<&'a Path>,
     /// Directories named by the user.
-    pub symbols: &'a [PathBuf],
+    pub symbols: Option<&'a SymbolDirs>,
     /// Root under which recorded paths are looked up, named by the user.
     pub sysroot: Option<&'a Path>,
     /// When the mappings were recorded.
@@ -67,6 +67,16 @@ pub enum Place {
     ProcExe,
     /// The path as recorded, on this machine.
     Recorded,
+    /// A build-id directory, `/usr/lib/debug/.build-id`.
+    BuildIdDir,
+    /// The name that the image gives its debug file (`.gnu_debuglink`).
+    DebugLink,
+    /// The file that the debug information refers to (`.gnu_debugaltlink`).
+    AltLink,
+    /// Packed split units beside the image.
+    Package,
+    /// Split units where the debug information says they are.
+    SplitUnit,
 }
 
 /// What became of a candidate.
@@ -89,6 +99,10 @@ pub enum Verdict {
     NotShownToBeTheSame,
     /// It was written after the profile was recorded.
     WrittenLater,
+    /// It is not the debug file that the image means: its CRC differs.
+    CrcDiffers,
+    /// It has neither debug information nor symbols.
+    NothingToAdd,
 }
 
 /// A file that was looked at.
@@ -204,13 +218,20 @@ impl Module {
         if let Some(binary) = places.binary.filter(|_| is_main) {
             out.push((Place::Binary, binary.to_owned()));
         }
-        for dir in places.symbols {
-            if let Some(in_build_id_dir) = build_id_path(&self.build_id) {
-                out.push((Place::Symbols, dir.join(".build-id").join(in_build_id_dir)));
+        // Debug files serve as the image where that is not at hand.
+        let debug_name = format!("{}.debug", self.name());
+        let debug_path = format!("{}.debug", self.path.trim_start_matches('/'));
+        for dir in places.symbols.map_or(&[][..], SymbolDirs::dirs) {
+            if let Some((first, rest)) = build_id_path(&self.build_id) {
+                out.push((Place::Symbols, dir.join(".build-id").join(first).join(rest)));
+                out.push((Place::Symbols, dir.join(".build-id").join(first).join(format!("{rest}.debug"))));
             }
-            out.push((Place::Symbols, dir.join(self.path.trim_start_matches('/'))));
-            out.push((Place::Symbols, dir.join(self.name())));
+            for name in [self.path.trim_start_matches('/'), self.name(), &debug_path, &debug_name] {
+                out.push((Place::Symbols, dir.join(name)));
+            }
         }
+        let by_build_id = places.symbols.map_or(&[][..], |dirs| dirs.by_build_id(&self.build_id));
+        out.extend(by_build_id.iter().map(|path| (Place::Symbols, path.clone())));
         let is_absolute = self.path.starts_with('/');
         if let Some(sysroot) = places.sysroot.filter(|_| is_absolute) {
             out.push((Place::Sysroot, sysroot.join(self.path.trim_start_matches('/'))));
@@ -256,7 +277,8 @@ impl Module {
                 Some(identity) if identity.inode != file.inode() => Verdict::NotShownToBeTheSame,
                 _ => Verdict::Accepted,
             },
-            Place::Recorded => match self.identity {
+            // All others are places where something happens to lie.
+            _ => match self.identity {
                 Some(identity) if file.is(identity) => {
                     // Inodes are reused: a rebuilt binary often gets the one that its predecessor had.
                     let later = |at| file.modified().is_some_and(|m| m > at + Duration::from_secs(1));
@@ -274,15 +296,6 @@ impl Module {
     }
 }
 
-/// `abcdef…` as build-id directories have it: `ab/cdef…`.
-fn build_id_path(build_id: &str) -> Option<PathBuf> {
-    if build_id.len() < 3 || !build_id.bytes().all(|b| b.is_ascii_hexdigit()) {
-        return None;
-    }
-    let (dir, file) = build_id.split_at(2);
-    Some(Path::new(dir).join(OsStr::new(file)))
-}
-
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -293,6 +306,11 @@ impl fmt::Display for Place {
             Self::ProcRoot => "path as the process sees it",
             Self::ProcExe => "executable of the process",
             Self::Recorded => "recorded path",
+            Self::BuildIdDir => "debug file by build id",
+            Self::DebugLink => "debug file by name",
+            Self::AltLink => "supplementary debug file",
+            Self::Package => "split debug information",
+            Self::SplitUnit => "split debug information",
         })
     }
 }
@@ -311,6 +329,8 @@ impl fmt::Display for Verdict {
                  --sysroot if it is)",
             ),
             Self::WrittenLater => f.write_str("passed over: written after the profile was recorded"),
+            Self::CrcDiffers => f.write_str("refused: its CRC is not the one that the image wants"),
+            Self::NothingToAdd => f.write_str("passed over: it has no debug information"),
         }
     }
 }
@@ -425,12 +445,5 @@ mod tests {
         let modules = modules(&Profile { mappings, ..Profile::default() });
         assert_eq!(main_module(&modules, Path::new("/build/other")), Some(2));
         assert_eq!(main_module(&modules, Path::new("/build/renamed")), Some(1));
-    }
-
-    #[test]
-    fn build_id_paths() {
-        assert_eq!(build_id_path("abcdef"), Some(PathBuf::from("ab/cdef")));
-        assert_eq!(build_id_path(""), None);
-        assert_eq!(build_id_path("../../etc/passwd"), None);
     }
 }

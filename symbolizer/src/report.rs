@@ -29,6 +29,8 @@ pub struct ImageReport {
     pub build_id: String,
     /// The accepted file.
     pub file: Option<PathBuf>,
+    /// The accepted separate debug file.
+    pub debug_file: Option<PathBuf>,
     /// Files that were looked at, in order.
     pub looked_at: Vec<Candidate>,
     /// Sources that the file has, most trusted first.

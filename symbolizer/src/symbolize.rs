@@ -1,12 +1,14 @@
 //! The loop over the sources of names.
 
-use crate::address::{ImageAddress, RuntimeAddress};
+use crate::address::ImageAddress;
+use crate::debug_files::{DebugFiles, Wanted};
 use crate::demangle::demangle;
 use crate::frame::{Frame, NameSource, NoName};
-use crate::image::{Elf, ImageFile, Segments, Sources};
-use crate::modules::{self, Module, Search, SearchPlaces, Verdict};
-use crate::profile::{Function, FunctionId, Line, Mapping, Profile};
+use crate::image::{Elf, ImageFile, ImageFiles, Segments, Sources};
+use crate::modules::{self, Candidate, Module, Place, Search, SearchPlaces, Verdict};
+use crate::profile::{Function, FunctionId, Line, Profile};
 use crate::report::{ImageReport, Report};
+use crate::symbol_dirs::SymbolDirs;
 use rayon::prelude::*;
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -32,17 +34,18 @@ pub struct SymbolizeOptions {
 /// Fill in the lines of every location that has none.
 ///
 /// Locations are looked up at their address as it stands: the formats have already moved return addresses into their
-/// calls ([`RuntimeAddress::of_call`]) when they built the locations, and nothing is subtracted here.
+/// calls ([`of_call`](crate::address::RuntimeAddress::of_call)) when they built the locations, and nothing is subtracted here.
 ///
 /// A location without a name gets a line all the same, whose function says where it is and claims nothing:
 /// `libfoo.so.1+0x1234` in a file (the start of the function when the unwind tables tell it, so that one function is one
 /// row), `[vdso]` in a pseudo-file, `[unknown]` in no mapping.
 pub fn symbolize(profile: &mut Profile, options: &SymbolizeOptions) -> Report {
     let recorded_at = u64::try_from(profile.time_nanos).ok().filter(|nanos| *nanos > 0);
+    let symbols = SymbolDirs::new(&options.symbols);
     let places = SearchPlaces {
         pid: options.pid,
         binary: options.binary.as_deref(),
-        symbols: &options.symbols,
+        symbols: Some(&symbols),
         sysroot: options.sysroot.as_deref(),
         recorded_at: recorded_at.map(|nanos| SystemTime::UNIX_EPOCH + Duration::from_nanos(nanos)),
     };
@@ -66,7 +69,7 @@ pub fn symbolize(profile: &mut Profile, options: &SymbolizeOptions) -> Report {
     }
     for (location, why) in questions.outside {
         *report.outside.entry(why).or_default() += 1;
-        writer.write_unnamed(location, why);
+        writer.write_unnamed(location);
     }
     let unnamed = writer.unnamed;
     (report.total, report.unnamed) = weigh(profile, &unnamed);
@@ -98,6 +101,9 @@ impl Questions {
         questions
     }
 }
+
+/// Missing split units that are listed, of possibly thousands.
+const MISSING_MAX: usize = 8;
 
 /// What is known about an address.
 enum Answer {
@@ -136,27 +142,48 @@ fn answer(
         },
     };
     match file {
-        Some(file) => answers.ask_image(profile, module, locations, &file),
-        None => answers.do_without_image(profile, module, locations),
+        Some(file) => answers.ask_image(profile, module, locations, &file, places),
+        None => answers.do_without_image(profile, locations),
     }
     answers
 }
 
 impl Answers {
-    fn ask_image(&mut self, profile: &Profile, module: &Module, locations: &[usize], file: &ImageFile) {
+    fn ask_image(
+        &mut self,
+        profile: &Profile,
+        module: &Module,
+        locations: &[usize],
+        file: &ImageFile,
+        places: &SearchPlaces<'_>,
+    ) {
         // It parsed when it was judged.
-        let Ok(elf) = Elf::parse(file.bytes()) else { return self.do_without_image(profile, module, locations) };
+        let Ok(elf) = Elf::parse(file.bytes()) else { return self.do_without_image(profile, locations) };
         if let Some(build_id) = elf.build_id() {
             self.report.build_id.clone_from(&build_id);
             self.build_id = Some(build_id);
         }
-        let sources = Sources::new(&elf);
+        let wanted = Wanted { elf: &elf, path: file.path(), recorded: &module.path };
+        let debug_files = DebugFiles::find(&wanted, places);
+        self.report.looked_at.extend(debug_files.candidates.iter().cloned());
+        self.report.debug_file = debug_files.debug.as_ref().map(|file| file.path().to_owned());
+        let debug = parse(&debug_files.debug);
+        let supplementary = parse(&debug_files.supplementary);
+        let package = parse(&debug_files.package);
+        let sources = Sources::new(ImageFiles {
+            image: &elf,
+            debug: debug.as_ref(),
+            supplementary: supplementary.as_ref(),
+            package: package.as_ref(),
+            split_dirs: debug_files.split_dirs.clone(),
+        });
         self.report.sources = sources.present();
 
         let (mut asked, outside) = image_addresses(profile, locations, elf.segments());
         for location in outside {
             *self.report.unresolved.entry(NoName::OutsideSegments).or_default() += 1;
-            self.by_location.push((location, Answer::Unnamed(file_offset_name(profile, module, location))));
+            self.by_location
+                .push((location, Answer::Unnamed(profile.fallback_name(&profile.locations[location]).into_owned())));
         }
         asked.sort_unstable();
         let found: Vec<_> = asked.par_chunks(chunk_size(asked.len())).map(|chunk| look_up(&sources, chunk)).collect();
@@ -174,16 +201,25 @@ impl Answers {
             };
             self.by_location.push((location, answer));
         }
+        let missing = sources.missing_split_units().take(MISSING_MAX).cloned();
+        let missing = missing.map(|path| Candidate { path, place: Place::SplitUnit, verdict: Verdict::Missing });
+        self.report.looked_at.extend(missing);
     }
 
-    fn do_without_image(&mut self, profile: &Profile, module: &Module, locations: &[usize]) {
+    fn do_without_image(&mut self, profile: &Profile, locations: &[usize]) {
         let is_mismatch = |verdict: &Verdict| matches!(verdict, Verdict::BuildIdDiffers(_));
         let mismatch = self.report.looked_at.iter().any(|c| is_mismatch(&c.verdict));
         let why = if mismatch { NoName::BuildIdMismatch } else { NoName::NoImage };
         self.report.unresolved = BTreeMap::from([(why, locations.len())]);
-        let unnamed = |location: &usize| (*location, Answer::Unnamed(file_offset_name(profile, module, *location)));
+        let unnamed = |location: &usize| {
+            (*location, Answer::Unnamed(profile.fallback_name(&profile.locations[*location]).into_owned()))
+        };
         self.by_location.extend(locations.iter().map(unnamed));
     }
+}
+
+fn parse(file: &Option<ImageFile>) -> Option<Elf<'_>> {
+    Elf::parse(file.as_ref()?.bytes()).ok()
 }
 
 /// Image addresses of the locations that have one, and the locations that have none.
@@ -224,17 +260,6 @@ fn look_up(sources: &Sources<'_>, addresses: &[(ImageAddress, usize)]) -> Vec<Fo
         worker.frames(*address, &mut frames).map(|source| (source, frames))
     };
     addresses.iter().map(look_up).collect()
-}
-
-/// A name for an address whose image is not at hand: the offset in the file, which is what is known.
-fn file_offset_name(profile: &Profile, module: &Module, location: usize) -> String {
-    let location = &profile.locations[location];
-    let offset = location.mapping.map(|id| profile.mapping(id)).map(|m| distance(location.address, m));
-    format!("{}+{:#x}", module.name(), offset.unwrap_or(location.address.0))
-}
-
-fn distance(address: RuntimeAddress, mapping: &Mapping) -> u64 {
-    address.0.wrapping_sub(mapping.start.0).wrapping_add(mapping.offset.0)
 }
 
 /// Puts answers into the profile.
@@ -282,13 +307,8 @@ impl<'p> Writer<'p> {
         self.profile.locations[location].lines = lines;
     }
 
-    fn write_unnamed(&mut self, location: usize, why: NoName) {
-        let mapping = self.profile.locations[location].mapping.map(|id| self.profile.mapping(id));
-        let name = match mapping {
-            Some(mapping) if mapping.path.is_empty() => "[anon]".into(),
-            Some(mapping) if why == NoName::NotAFile => mapping.path.to_string(),
-            _ => "[unknown]".into(),
-        };
+    fn write_unnamed(&mut self, location: usize) {
+        let name = self.profile.fallback_name(&self.profile.locations[location]);
         self.write_name(location, &name);
     }
 

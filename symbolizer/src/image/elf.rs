@@ -5,7 +5,7 @@ use crate::address::ImageAddress;
 use goblin::container::{Container, Ctx, Endian};
 use goblin::elf::header::EI_DATA;
 use goblin::elf::program_header::{PT_NOTE, ProgramHeader};
-use goblin::elf::section_header::{SHF_COMPRESSED, SHN_XINDEX, SHT_NOBITS, SHT_NOTE, SectionHeader};
+use goblin::elf::section_header::{SHF_ALLOC, SHF_COMPRESSED, SHN_XINDEX, SHT_NOBITS, SHT_NOTE, SectionHeader};
 use std::borrow::Cow;
 use thiserror::Error;
 
@@ -122,6 +122,31 @@ impl<'a> Elf<'a> {
         })
     }
 
+    /// Whether there is debug information.
+    #[must_use]
+    pub fn has_dwarf(&self) -> bool {
+        self.section(".debug_info").is_some() || self.section(".zdebug_info").is_some()
+    }
+
+    /// Whether there is anything beyond the dynamic symbols that names functions.
+    #[must_use]
+    pub fn has_debug_symbols(&self) -> bool {
+        self.has_dwarf() || self.section(".symtab").is_some()
+    }
+
+    /// Whether two files have the same code and data at the same addresses, by the headers of the sections that get
+    /// loaded: how a debug file is known where neither file has a build id.
+    #[must_use]
+    pub fn has_layout_of(&self, other: &Self) -> bool {
+        let layout = |elf: &Self| -> Vec<(Vec<u8>, u64, u64)> {
+            let loaded = elf.sections.iter().filter(|s| s.sh_flags & u64::from(SHF_ALLOC) != 0);
+            let name = |s: &SectionHeader| c_str_at(elf.section_names, s.sh_name as u64).unwrap_or_default().to_vec();
+            loaded.map(|s| (name(s), s.sh_addr, s.sh_size)).collect()
+        };
+        let own = layout(self);
+        !own.is_empty() && own == layout(other)
+    }
+
     /// Content of a section as it stands in the file.
     pub(super) fn raw_content(&self, section: &SectionHeader) -> Option<&'a [u8]> {
         if section.sh_type == SHT_NOBITS {
@@ -177,7 +202,7 @@ fn build_id_in(mut notes: &[u8], align: u64) -> Option<String> {
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(super) fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write;
     bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut out, byte| {
         // Writing to a String cannot fail.

@@ -6,6 +6,7 @@
 
 mod bytes;
 mod compression;
+mod debug_link;
 mod dwarf;
 mod elf;
 mod file;
@@ -19,13 +20,14 @@ mod symbol_table;
 mod unwind;
 
 pub use compression::DecompressError;
-pub use dwarf::{Dwarf, DwarfNames};
+pub use debug_link::{AltLink, DebugLink};
+pub use dwarf::{Dwarf, DwarfFiles, DwarfNames};
 pub use elf::{Elf, ElfError};
 pub use file::{FileIdentity, ImageFile, OpenError};
 pub use gnu_debugdata::GnuDebugdata;
 pub use gopclntab::Gopclntab;
 pub use names::Names;
 pub use segments::{Segment, Segments};
-pub use sources::{Sources, Worker};
+pub use sources::{ImageFiles, Sources, Worker};
 pub use symbol_table::SymbolTable;
 pub use unwind::UnwindTable;

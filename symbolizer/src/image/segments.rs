@@ -68,9 +68,27 @@ impl Segments {
         map_start: RuntimeAddress,
         map_offset: FileOffset,
     ) -> Option<ImageAddress> {
-        let offset = address.0.checked_sub(map_start.0)?.checked_add(map_offset.0)?;
+        let distance = address.0.checked_sub(map_start.0)?;
+        if let Some(hollow) = self.hollow_text() {
+            let image_address = (hollow.address.0 & !(PAGE_SIZES[0] - 1)).checked_add(distance)?;
+            return hollow.holds_address(image_address).then_some(ImageAddress(image_address));
+        }
+        let offset = distance.checked_add(map_offset.0)?;
         let segment = self.0.iter().find(|s| s.holds_offset(offset))?;
         Some(ImageAddress((offset - segment.offset.0).checked_add(segment.address.0)?))
+    }
+
+    /// The text segment of a separate debug file whose maker emptied it (`objcopy --only-keep-debug`): its size in the
+    /// file is 0 and its offset no longer that of the image. Addresses can still be told where there is only one such
+    /// segment and the mapping is all of it, since the kernel maps whole pages:
+    ///
+    /// ```text
+    /// image address = address − map_start + p_vaddr rounded down to a page
+    /// ```
+    fn hollow_text(&self) -> Option<&Segment> {
+        let mut executable = self.0.iter().filter(|s| s.executable);
+        let only = executable.next().filter(|s| s.file_size == 0 && s.memory_size > 0)?;
+        executable.next().is_none().then_some(only)
     }
 
     /// The file offset of an image address.
@@ -86,6 +104,13 @@ impl Segments {
     /// pages, covers it.
     #[must_use]
     pub fn fits(&self, map_offset: FileOffset, map_size: u64) -> bool {
+        if let Some(hollow) = self.hollow_text() {
+            let page = PAGE_SIZES[0];
+            let start = hollow.address.0 & !(page - 1);
+            let end =
+                hollow.address.0.checked_add(hollow.memory_size).and_then(|end| end.checked_next_multiple_of(page));
+            return end.is_some_and(|end| end - start == map_size);
+        }
         let Some(map_end) = map_offset.0.checked_add(map_size) else { return false };
         self.0.iter().filter(|s| s.executable).any(|s| {
             let Some(end) = s.offset.0.checked_add(s.file_size) else { return false };
@@ -101,6 +126,10 @@ impl Segments {
 impl Segment {
     fn holds_offset(&self, offset: u64) -> bool {
         offset.checked_sub(self.offset.0).is_some_and(|distance| distance < self.file_size)
+    }
+
+    fn holds_address(&self, address: u64) -> bool {
+        address.checked_sub(self.address.0).is_some_and(|distance| distance < self.memory_size)
     }
 }
 
@@ -135,6 +164,19 @@ mod tests {
             );
             assert_eq!(got, expected.map(ImageAddress), "{label}");
         }
+    }
+
+    #[test]
+    fn emptied_text_segment() {
+        let hollow = Segment { file_size: 0, memory_size: 0x151, ..segment(0, 0, 0x1550, true) };
+        let segments = Segments(vec![hollow, segment(0, 0x294, 0, false)]);
+        let at =
+            |address| segments.image_address(RuntimeAddress(address), RuntimeAddress(0x7f00_0000_1000), FileOffset(0));
+        assert_eq!(at(0x7f00_0000_1560), Some(ImageAddress(0x1560)));
+        assert_eq!(at(0x7f00_0000_1540), None, "before the segment");
+        assert_eq!(at(0x7f00_0000_1700), None, "behind it");
+        assert!(segments.fits(FileOffset(0), 0x1000));
+        assert!(!segments.fits(FileOffset(0), 0x2000));
     }
 
     #[test]

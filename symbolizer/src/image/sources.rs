@@ -1,4 +1,4 @@
-use super::dwarf::{Dwarf, DwarfNames};
+use super::dwarf::{Dwarf, DwarfFiles, DwarfNames};
 use super::elf::Elf;
 use super::gnu_debugdata::GnuDebugdata;
 use super::gopclntab::Gopclntab;
@@ -9,6 +9,7 @@ use crate::address::ImageAddress;
 use crate::frame::{Frame, NameSource, NoName};
 use std::cell::OnceCell;
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::OnceLock;
 
 /// The order in which the sources of an image are asked.
@@ -21,9 +22,37 @@ use std::sync::OnceLock;
 const ORDER: [NameSource; 5] =
     [NameSource::Gopclntab, NameSource::Dwarf, NameSource::Symtab, NameSource::Dynsym, NameSource::GnuDebugdata];
 
-/// Everything in one image that can name an address. Shared between threads; each looks names up through a [`Worker`].
+/// An image and the files that its debug information is in.
+#[derive(Debug)]
+pub struct ImageFiles<'a> {
+    /// The image.
+    pub image: &'a Elf<'a>,
+    /// Its separate debug file.
+    pub debug: Option<&'a Elf<'a>>,
+    /// What `dwz` moved out of the debug information.
+    pub supplementary: Option<&'a Elf<'a>>,
+    /// Its packed split units (`.dwp`).
+    pub package: Option<&'a Elf<'a>>,
+    /// Where split units (`.dwo`) may be.
+    pub split_dirs: Vec<PathBuf>,
+}
+
+impl<'a> ImageFiles<'a> {
+    /// An image that has everything in itself.
+    #[must_use]
+    pub fn only(image: &'a Elf<'a>) -> Self {
+        Self { image, debug: None, supplementary: None, package: None, split_dirs: Vec::new() }
+    }
+
+    /// The file with this source, the image before its debug file.
+    fn with_section(&self, name: &str) -> Option<&'a Elf<'a>> {
+        [Some(self.image), self.debug].into_iter().flatten().find(|elf| elf.section(name).is_some())
+    }
+}
+
+/// Everything that can name an address of one image. Shared between threads; each looks names up through a [`Worker`].
 pub struct Sources<'a> {
-    elf: &'a Elf<'a>,
+    files: ImageFiles<'a>,
     gopclntab: Option<Gopclntab<'a>>,
     // Decompressing and sorting are only worth it when an address gets this far.
     dwarf: OnceLock<Option<Dwarf<'a>>>,
@@ -36,10 +65,10 @@ pub struct Sources<'a> {
 impl<'a> Sources<'a> {
     /// The sources of an image.
     #[must_use]
-    pub fn new(elf: &'a Elf<'a>) -> Self {
+    pub fn new(files: ImageFiles<'a>) -> Self {
         Self {
-            elf,
-            gopclntab: Gopclntab::load(elf),
+            gopclntab: Gopclntab::load(files.image),
+            files,
             dwarf: OnceLock::new(),
             symtab: OnceLock::new(),
             dynsym: OnceLock::new(),
@@ -51,7 +80,7 @@ impl<'a> Sources<'a> {
     /// Which sources the image has, most trusted first.
     #[must_use]
     pub fn present(&self) -> Vec<NameSource> {
-        let has = |name| self.elf.section(name).is_some();
+        let has = |name| self.files.with_section(name).is_some();
         [
             (self.gopclntab.is_some(), NameSource::Gopclntab),
             (has(".debug_info") || has(".zdebug_info"), NameSource::Dwarf),
@@ -72,7 +101,25 @@ impl<'a> Sources<'a> {
 
     /// Bounds of the function that holds the address, from the unwind tables.
     pub fn function_bounds(&self, address: ImageAddress) -> Option<Range<ImageAddress>> {
-        self.unwind.get_or_init(|| UnwindTable::load(self.elf)).as_ref()?.function(address)
+        self.unwind.get_or_init(|| UnwindTable::load(self.files.image)).as_ref()?.function(address)
+    }
+
+    /// Split units that were needed and not found: where they were looked for first.
+    pub fn missing_split_units(&self) -> impl Iterator<Item = &PathBuf> {
+        self.dwarf.get().into_iter().flatten().flat_map(Dwarf::missing_split_units)
+    }
+
+    fn dwarf(&self) -> Option<&Dwarf<'a>> {
+        let load = || {
+            let main = self.files.with_section(".debug_info").or_else(|| self.files.with_section(".zdebug_info"))?;
+            let (supplementary, package) = (self.files.supplementary, self.files.package);
+            Dwarf::load(&DwarfFiles { main, supplementary, package, split_dirs: self.files.split_dirs.clone() })
+        };
+        self.dwarf.get_or_init(load).as_ref()
+    }
+
+    fn table(&self, source: NameSource, section: &str) -> Option<SymbolTable<'a>> {
+        SymbolTable::load(self.files.with_section(section)?, source)
     }
 }
 
@@ -82,20 +129,25 @@ pub struct Worker<'s, 'a> {
     dwarf: OnceCell<Option<DwarfNames<'s>>>,
 }
 
-impl Worker<'_, '_> {
+impl<'s> Worker<'s, '_> {
     fn get(&self, source: NameSource) -> Option<&dyn Names> {
-        let s = self.sources;
-        let table = |source| SymbolTable::load(s.elf, source);
+        let s: &'s Sources<'_> = self.sources;
         match source {
             NameSource::Gopclntab => s.gopclntab.as_ref().map(|names| names as &dyn Names),
             NameSource::Dwarf => {
-                let dwarf = || s.dwarf.get_or_init(|| Dwarf::load(s.elf)).as_ref().and_then(DwarfNames::new);
-                self.dwarf.get_or_init(dwarf).as_ref().map(|names| names as &dyn Names)
+                let names = self.dwarf.get_or_init(|| s.dwarf().and_then(DwarfNames::new));
+                names.as_ref().map(|names| names as &dyn Names)
             }
-            NameSource::Symtab => s.symtab.get_or_init(|| table(source)).as_ref().map(|names| names as &dyn Names),
-            NameSource::Dynsym => s.dynsym.get_or_init(|| table(source)).as_ref().map(|names| names as &dyn Names),
+            NameSource::Symtab => {
+                let names = s.symtab.get_or_init(|| s.table(source, ".symtab"));
+                names.as_ref().map(|names| names as &dyn Names)
+            }
+            NameSource::Dynsym => {
+                let names = s.dynsym.get_or_init(|| s.table(source, ".dynsym"));
+                names.as_ref().map(|names| names as &dyn Names)
+            }
             NameSource::GnuDebugdata => {
-                let names = s.gnu_debugdata.get_or_init(|| GnuDebugdata::load(s.elf));
+                let names = s.gnu_debugdata.get_or_init(|| GnuDebugdata::load(s.files.image));
                 names.as_ref().map(|names| names as &dyn Names)
             }
             NameSource::Input => None,

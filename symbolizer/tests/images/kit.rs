@@ -1,8 +1,9 @@
 //! Build things, ask other tools, ask the library.
 
-use offheap_symbolizer::address::ImageAddress;
+use offheap_symbolizer::address::{FileOffset, ImageAddress, RuntimeAddress};
 use offheap_symbolizer::frame::{Frame, NameSource, NoName};
-use offheap_symbolizer::image::{Elf, ImageFile, Sources};
+use offheap_symbolizer::image::{Elf, ImageFile, ImageFiles, Sources};
+use offheap_symbolizer::profile::{Location, LocationId, Mapping, MappingId, Profile, Sample, ValueType};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io::Write;
@@ -111,7 +112,7 @@ impl Workshop {
 pub(crate) fn ask(image: &Path, addresses: &[u64]) -> Vec<Found> {
     let file = ImageFile::open(image).unwrap();
     let elf = Elf::parse(file.bytes()).unwrap();
-    let sources = Sources::new(&elf);
+    let sources = Sources::new(ImageFiles::only(&elf));
     let worker = sources.worker();
     let one = |address: &u64| {
         let mut frames = Vec::new();
@@ -144,4 +145,40 @@ fn base_name(path: &str) -> &str {
 /// Addresses all over the functions.
 pub(crate) fn inside<'f>(functions: impl IntoIterator<Item = &'f (u64, u64)>, step: usize) -> Vec<u64> {
     functions.into_iter().flat_map(|&(start, size)| (start..start + size).step_by(step)).collect()
+}
+
+/// A profile of one library, mapped as the kernel would, with one location for each image address.
+pub(crate) fn profile_of(workshop: &Workshop, image: &str, addresses: &[u64]) -> Profile {
+    const START: u64 = 0x7f00_1230_0000;
+    let bytes = std::fs::read(workshop.path(image)).unwrap();
+    let elf = Elf::parse(&bytes).unwrap();
+    let text = elf.segments().iter().find(|s| s.executable).unwrap();
+    let offset = text.offset.0 & !0xfff;
+    let mapping = Mapping {
+        start: RuntimeAddress(START),
+        end: RuntimeAddress(START + (text.offset.0 + text.file_size).next_multiple_of(0x1000) - offset),
+        offset: FileOffset(offset),
+        path: format!("/srv/lib/{image}").as_str().into(),
+        ..Mapping::default()
+    };
+    let runtime = |address: u64| RuntimeAddress(address - text.address.0 + text.offset.0 - offset + START);
+    let location =
+        |address: &u64| Location { mapping: Some(MappingId(0)), address: runtime(*address), ..Location::default() };
+    let locations: Vec<_> = addresses.iter().map(location).collect();
+    let samples = (0..locations.len() as u32).map(|id| Sample {
+        locations: vec![LocationId(id)],
+        values: vec![100],
+        ..Sample::default()
+    });
+    Profile {
+        value_types: vec![ValueType { kind: "inuse_space".into(), unit: "bytes".into() }],
+        samples: samples.collect(),
+        locations,
+        mappings: vec![mapping],
+        ..Profile::default()
+    }
+}
+
+pub(crate) fn name_of(profile: &Profile, location: usize) -> Vec<String> {
+    profile.locations[location].lines.iter().map(|line| profile.function(line.function).name.to_string()).collect()
 }

@@ -1,53 +1,18 @@
 //! From a profile with addresses to a profile with names.
 
-use crate::kit::Workshop;
+use crate::kit::{Workshop, name_of, profile_of};
 use offheap_symbolizer::address::{FileOffset, RuntimeAddress};
 use offheap_symbolizer::frame::{NameSource, NoName};
-use offheap_symbolizer::image::Elf;
-use offheap_symbolizer::profile::{Location, LocationId, Mapping, MappingId, Profile, Sample, ValueType};
+use offheap_symbolizer::profile::{Location, Mapping, MappingId, Profile};
 use offheap_symbolizer::{SymbolizeOptions, symbolize};
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
 
 const SITE_C: &str = r#"#include <stdlib.h>
 static inline __attribute__((always_inline)) void *inlined(size_t n) { return malloc(n + 1); }
 __attribute__((noinline)) static void *hidden(size_t n) { char *p = inlined(n); if (p) p[0] = 1; return p; }
 void *site(size_t n) { char *p = hidden(n); if (p) p[0] = 2; return p; }
 "#;
-
-/// A profile of one library, mapped as the kernel would, with one location for each image address.
-fn profile_of(workshop: &Workshop, image: &str, addresses: &[u64]) -> Profile {
-    const START: u64 = 0x7f00_1230_0000;
-    let bytes = std::fs::read(workshop.path(image)).unwrap();
-    let elf = Elf::parse(&bytes).unwrap();
-    let text = elf.segments().iter().find(|s| s.executable).unwrap();
-    let offset = text.offset.0 & !0xfff;
-    let mapping = Mapping {
-        start: RuntimeAddress(START),
-        end: RuntimeAddress(START + (text.offset.0 + text.file_size).next_multiple_of(0x1000) - offset),
-        offset: FileOffset(offset),
-        path: format!("/srv/lib/{image}").as_str().into(),
-        ..Mapping::default()
-    };
-    let runtime = |address: u64| RuntimeAddress(address - text.address.0 + text.offset.0 - offset + START);
-    let location =
-        |address: &u64| Location { mapping: Some(MappingId(0)), address: runtime(*address), ..Location::default() };
-    let locations: Vec<_> = addresses.iter().map(location).collect();
-    let samples = (0..locations.len() as u32).map(|id| Sample {
-        locations: vec![LocationId(id)],
-        values: vec![100],
-        ..Sample::default()
-    });
-    Profile {
-        value_types: vec![ValueType { kind: "inuse_space".into(), unit: "bytes".into() }],
-        samples: samples.collect(),
-        locations,
-        mappings: vec![mapping],
-        ..Profile::default()
-    }
-}
-
-fn name_of(profile: &Profile, location: usize) -> Vec<String> {
-    profile.locations[location].lines.iter().map(|line| profile.function(line.function).name.to_string()).collect()
-}
 
 #[test]
 fn names_flags_build_id_and_report() {
@@ -77,11 +42,12 @@ fn names_flags_build_id_and_report() {
 fn nameless_code_is_grouped_by_function() {
     let workshop = Workshop::new(&[("site.c", SITE_C)]);
     workshop.cc(&["-O2", "-shared", "-fPIC", "-o", "full.so", "site.c"]);
-    workshop.run("strip", &["-o", "libsite.so.1", "full.so"]);
+    std::fs::create_dir(workshop.path("bin")).unwrap();
+    workshop.run("strip", &["-o", "bin/libsite.so.1", "full.so"]);
     let functions = workshop.functions("full.so");
     let (site, hidden) = (functions["site"], functions["hidden"]);
-    let mut profile = profile_of(&workshop, "libsite.so.1", &[hidden.0 + 1, hidden.0 + 6, site.0 + 1]);
-    let options = SymbolizeOptions { symbols: vec![workshop.path(".")], ..SymbolizeOptions::default() };
+    let mut profile = profile_of(&workshop, "bin/libsite.so.1", &[hidden.0 + 1, hidden.0 + 6, site.0 + 1]);
+    let options = SymbolizeOptions { symbols: vec![workshop.path("bin")], ..SymbolizeOptions::default() };
     let report = symbolize(&mut profile, &options);
     let expected = format!("libsite.so.1+{:#x}", hidden.0);
     assert_eq!(name_of(&profile, 0), [expected.as_str()]);
@@ -132,7 +98,7 @@ fn outside_of_files() {
         Profile { mappings, locations: vec![at(Some(0)), at(Some(1)), at(Some(2)), at(None)], ..Profile::default() };
     let report = symbolize(&mut profile, &SymbolizeOptions::default());
     let names: Vec<_> = (0..4).flat_map(|location| name_of(&profile, location)).collect();
-    assert_eq!(names, ["[vdso]", "[anon]", "/memfd:jit", "[unknown]"]);
+    assert_eq!(names, ["[vdso]+0x500", "[anon]+0x500", "memfd:jit+0x500", "[unknown]"]);
     assert_eq!(report.outside.get(&NoName::NotAFile), Some(&3));
     assert_eq!(report.outside.get(&NoName::NoMapping), Some(&1));
     assert!(report.images.is_empty());
@@ -145,4 +111,61 @@ fn lines_that_are_there_stay() {
     let before = profile.clone();
     symbolize(&mut profile, &SymbolizeOptions::default());
     assert_eq!(profile, before);
+}
+
+const LIVE_C: &str = r#"#include <stdio.h>
+#include <unistd.h>
+__attribute__((noinline)) static int inner(int n) { return n + getpid(); }
+int main(void) { printf("%p\n", (void *)inner); fflush(stdout); return inner(getchar()) == 0; }
+"#;
+
+/// The map line of a live process, as a dump would have recorded it.
+fn mapping_of(pid: u32, address: u64) -> Mapping {
+    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
+    let hex = |text: &str| u64::from_str_radix(text, 16).unwrap();
+    maps.lines()
+        .find_map(|line| {
+            let fields: Vec<_> = line.split_ascii_whitespace().collect();
+            let (start, end) = fields[0].split_once('-')?;
+            let (major, minor) = fields[3].split_once(':')?;
+            (hex(start)..hex(end)).contains(&address).then(|| Mapping {
+                start: RuntimeAddress(hex(start)),
+                end: RuntimeAddress(hex(end)),
+                offset: FileOffset(hex(fields[2])),
+                path: fields[5].into(),
+                device: Some((hex(major) as u32, hex(minor) as u32)),
+                inode: fields[4].parse().ok(),
+                ..Mapping::default()
+            })
+        })
+        .unwrap()
+}
+
+/// The binary was replaced while the process runs, as every deployment does: names come from the old one.
+#[test]
+fn live_process_whose_file_was_replaced() {
+    let workshop = Workshop::new(&[("live.c", LIVE_C)]);
+    workshop.cc(&["-g", "-O1", "-o", "live", "live.c"]);
+    let mut child = Command::new(workshop.path("live")).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let address = u64::from_str_radix(line.trim().trim_start_matches("0x"), 16).unwrap();
+    let mapping = mapping_of(child.id(), address);
+    let location = Location { mapping: Some(MappingId(0)), address: RuntimeAddress(address), ..Location::default() };
+    let recorded = Profile { mappings: vec![mapping], locations: vec![location], ..Profile::default() };
+
+    // The same code under another name, at the same path.
+    std::fs::remove_file(workshop.path("live")).unwrap();
+    std::fs::write(workshop.path("live.c"), LIVE_C.replace("inner", "other")).unwrap();
+    workshop.cc(&["-g", "-O1", "-o", "live", "live.c"]);
+
+    let mut offline = recorded.clone();
+    let without_pid = symbolize(&mut offline, &SymbolizeOptions::default());
+    let mut live = recorded;
+    let options = SymbolizeOptions { pid: Some(child.id()), ..SymbolizeOptions::default() };
+    let report = symbolize(&mut live, &options);
+    drop(child.stdin.take());
+    child.wait().unwrap();
+    assert_eq!(name_of(&live, 0), ["inner"], "{report}");
+    assert!(name_of(&offline, 0)[0].starts_with("live+0x"), "{without_pid}");
 }

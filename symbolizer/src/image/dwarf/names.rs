@@ -1,46 +1,12 @@
-use super::elf::Elf;
-use super::names::Names;
+use super::sections::{Dwarf, Reader};
+use super::split::SplitUnits;
 use crate::address::ImageAddress;
 use crate::frame::{Frame, NameSource, NoName};
-use gimli::{EndianSlice, LittleEndian, Section, SectionId};
-use std::borrow::Cow;
+use crate::image::names::Names;
+use addr2line::{FrameIter, LookupContinuation, LookupResult, SplitDwarfLoad};
 use std::sync::Arc;
 
-type Reader<'a> = EndianSlice<'a, LittleEndian>;
-type Context<'a> = addr2line::Context<Reader<'a>>;
-
-/// The DWARF sections of an image, decompressed where they have to be. Shared between threads.
-#[derive(Debug)]
-pub struct Dwarf<'a> {
-    sections: gimli::DwarfSections<Cow<'a, [u8]>>,
-}
-
-/// Sections that look-ups never touch, some of them large: locations of variables, macros, type units.
-const UNUSED: [SectionId; 5] = [
-    SectionId::DebugLoc,
-    SectionId::DebugLocLists,
-    SectionId::DebugMacinfo,
-    SectionId::DebugMacro,
-    SectionId::DebugTypes,
-];
-
-impl<'a> Dwarf<'a> {
-    /// Take the sections, if the image has DWARF.
-    #[must_use]
-    pub fn load(elf: &Elf<'a>) -> Option<Self> {
-        let sections = gimli::DwarfSections::load(|id| -> Result<_, std::convert::Infallible> {
-            let wanted = !UNUSED.contains(&id);
-            Ok(wanted.then(|| elf.content(id.name())).flatten().unwrap_or_default())
-        });
-        let Ok(sections) = sections;
-        let dwarf = Self { sections };
-        (!dwarf.borrow().debug_info.reader().is_empty()).then_some(dwarf)
-    }
-
-    fn borrow(&self) -> gimli::Dwarf<Reader<'_>> {
-        self.sections.borrow(|section| EndianSlice::new(section, LittleEndian))
-    }
-}
+type Context<'s> = addr2line::Context<Reader<'s>>;
 
 /// Look-ups in DWARF: functions, lines and inlined calls.
 ///
@@ -48,17 +14,36 @@ impl<'a> Dwarf<'a> {
 /// over the same sections.
 pub struct DwarfNames<'s> {
     context: Context<'s>,
+    package: Option<gimli::DwarfPackage<Reader<'s>>>,
+    split: &'s SplitUnits,
 }
 
 impl<'s> DwarfNames<'s> {
     /// Read the list of units; `None` when the sections are damaged beyond use.
     #[must_use]
     pub fn new(dwarf: &'s Dwarf<'_>) -> Option<Self> {
-        Some(Self { context: Context::from_dwarf(dwarf.borrow()).ok()? })
+        let context = Context::from_dwarf(dwarf.borrow()).ok()?;
+        Some(Self { context, package: dwarf.package(), split: dwarf.split() })
+    }
+
+    /// Frames at the address, with the split units that they need.
+    fn find(&self, address: ImageAddress) -> Result<FrameIter<'_, Reader<'s>>, gimli::Error> {
+        let mut result = self.context.find_frames(address.0);
+        loop {
+            match result {
+                LookupResult::Output(frames) => return frames,
+                LookupResult::Load { load, continuation } => result = continuation.resume(self.load(&load)),
+            }
+        }
+    }
+
+    fn load(&self, load: &SplitDwarfLoad<Reader<'s>>) -> Option<Arc<gimli::Dwarf<Reader<'s>>>> {
+        let packed = self.package.as_ref().and_then(|p| p.find_cu(load.dwo_id, &load.parent).ok().flatten());
+        packed.map(Arc::new).or_else(|| self.split.load(load))
     }
 
     fn push_frames(&self, address: ImageAddress, frames: &mut Vec<Frame>) -> Result<bool, gimli::Error> {
-        let mut found = self.context.find_frames(address.0).skip_all_loads()?;
+        let mut found = self.find(address)?;
         let first = frames.len();
         while let Some(frame) = found.next()? {
             let Some(function) = frame.function else { return Ok(false) };

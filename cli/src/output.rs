@@ -36,6 +36,12 @@ pub(crate) fn note(text: &str) {
     let _ = writeln!(io::stderr().lock(), "offheap: {}", crate::view::text::printable(text));
 }
 
+/// Tell the user something long that was asked for and is not the result; it ends with its own line feed.
+pub(crate) fn report(text: &str) {
+    // A closed standard error is no reason to fail.
+    let _ = io::stderr().lock().write_all(text.as_bytes());
+}
+
 /// Write a file, or standard output for `-`. The file is written beside its place and renamed, so that it is complete
 /// or absent; what is not a regular file (a pipe, `/dev/stdout`) is written in place.
 ///

@@ -62,6 +62,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
     let mut options = args.options;
     options.parse.by_thread = args.by_thread;
     let loaded = load_last(&args.inputs, &options)?;
+    if options.verbose {
+        output::report(&loaded.report.to_string());
+    }
     let value = Select { sample: args.sample, ..Default::default() }.value(&loaded.profile)?;
     write(&loaded.profile, value, format, &args.output)?;
     Ok(loaded.outcome(loaded.profile.samples.is_empty()))

@@ -126,5 +126,5 @@ fn title(loaded: &Loaded, value: usize, tree: &Tree, differential: bool, unit: &
     } else {
         String::new()
     };
-    format!("{kind} {}{change} · {}", unit.named(total), loaded.source)
+    format!("{kind} {}{change} · {}", unit.named(total), loaded.source.short())
 }

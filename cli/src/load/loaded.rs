@@ -75,7 +75,7 @@ fn load_series(
     pick: impl FnOnce(usize) -> Vec<usize>,
 ) -> anyhow::Result<Vec<Loaded>> {
     let raw: Vec<Raw> = sources.iter().map(|source| read(source, options)).collect::<anyhow::Result<_>>()?;
-    let names: Vec<String> = sources.iter().map(file_name).collect();
+    let names: Vec<String> = sources.iter().map(Source::short).collect();
     let dumps: Vec<Dump<'_>> = raw
         .iter()
         .zip(&names)
@@ -106,13 +106,6 @@ fn say_series(names: &[String], order: &[usize], ordered_by: OrderedBy, picked: 
         "the {} dumps are of one process and are taken as a series, {by}: {what}; they are not added up",
         order.len()
     ));
-}
-
-fn file_name(source: &Source) -> String {
-    match source {
-        Source::File(path) => path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned(),
-        other => other.to_string(),
-    }
 }
 
 /// What was read, before names are looked up.
@@ -169,7 +162,7 @@ impl Raw {
             ));
         }
         let progress = Progress::start("looking up names");
-        let report = symbolize(&mut profile, &options.symbolize(pid));
+        let mut report = symbolize(&mut profile, &options.symbolize(pid));
         parsed.input_names.apply(&mut profile);
         if !options.raw_frames {
             profile.prune_allocator();
@@ -177,7 +170,11 @@ impl Raw {
         drop(progress);
         let unnamed = profile.health(usual_value(&profile)).map_or(0.0, |health| health.unnamed_leaf);
         if unnamed > UNNAMED_WORTH_SAYING {
-            output::note(&format!("{source}: {:.0} % of bytes have no name", unnamed * 100.0));
+            // The report knows whom to blame, but not the names that came with the input.
+            report.unnamed = (unnamed * report.total as f64) as i64;
+            if let Some(warning) = report.warning() {
+                output::note(&format!("{source}: {warning}"));
+            }
         }
         Loaded { source, profile, format: parsed.format, report, partial }
     }

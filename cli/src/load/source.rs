@@ -67,6 +67,14 @@ impl Source {
         path.extension().is_some_and(|extension| extension == "folded" || extension == "collapsed")
     }
 
+    /// The file name without its directories; anything else as it was typed.
+    pub(crate) fn short(&self) -> String {
+        match self {
+            Self::File(path) => path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned(),
+            other => other.to_string(),
+        }
+    }
+
     /// Read it whole.
     pub(super) fn read(&self) -> anyhow::Result<Input> {
         let file = |bytes| Input { bytes, pid: None };

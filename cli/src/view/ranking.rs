@@ -62,7 +62,9 @@ impl<'a> RowJson<'a> {
 /// The text of the first `count` rows.
 pub(crate) fn text(ranking: &profile::Table, count: usize, unit: &Unit, by_line: bool, screen: &Screen) -> String {
     let rows = &ranking.rows[..count.min(ranking.rows.len())];
-    let with_errors = rows.iter().any(|row| row.flat_error.is_some());
+    // The error of the value that the row is there for.
+    let error_of = |row: &Row| if row.flat == 0 { row.cum_error } else { row.flat_error };
+    let with_errors = rows.iter().any(|row| error_of(row).is_some());
     let mut table = Table::new().number("flat").number("flat%").number("sum%").number("cum").number("cum%");
     if with_errors {
         table = table.number("±95%");
@@ -83,9 +85,7 @@ pub(crate) fn text(ranking: &profile::Table, count: usize, unit: &Unit, by_line:
             vec![amount(row.flat), percent(row.flat.into()), percent(sum), amount(row.cum), percent(row.cum.into())];
         if with_errors {
             let error = |error: f64| unit.amount((error * NINETY_FIVE).round() as i128);
-            // The error of the larger of the two, which the row is there for.
-            let which = if row.flat == 0 { row.cum_error } else { row.flat_error };
-            cells.push(Cell::styled(which.map_or_else(|| "n/a".to_owned(), error), Style::Faint));
+            cells.push(Cell::styled(error_of(row).map_or_else(|| "n/a".to_owned(), error), Style::Faint));
         }
         cells.push(Cell::styled(name(&row.node, by_line), style));
         table.row(cells);

@@ -223,9 +223,11 @@ impl<'a> Drawn<'a> {
     fn legend(&self, picture: &Picture<'_>) -> String {
         let mut legend = String::new();
         let mut entry = |c: Color, text: &str| {
+            // No-break spaces keep entries apart: ordinary ones are folded into one.
             let _ = write!(
                 legend,
-                "<tspan fill=\"rgb({},{},{})\" font-size=\"16\">&#9632;</tspan> {text}   ",
+                "<tspan fill=\"rgb({},{},{})\" stroke=\"#777\" stroke-width=\"0.5\" font-size=\"16\">&#9632;</tspan> \
+                 {text}&#160;&#160; ",
                 c.r, c.g, c.b
             );
         };
@@ -240,7 +242,7 @@ impl<'a> Drawn<'a> {
                 }
             }
         }
-        legend.trim_end().to_owned()
+        legend
     }
 }
 

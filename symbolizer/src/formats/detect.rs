@@ -13,7 +13,7 @@
 //! do as the beginning of a message.
 
 use super::text::{Lines, excerpt};
-use super::{ParseOptions, Parsed, gzip, heap_v2, maps, pprof};
+use super::{ParseOptions, Parsed, folded, go_text, gzip, heap_v2, maps, pprof, samples};
 use crate::error::{Damage, DamageLog, ReadError};
 use crate::sampling::SamplingPeriod;
 use std::borrow::Cow;
@@ -66,8 +66,14 @@ fn parse_content(bytes: &[u8], options: &ParseOptions) -> Result<Parsed, ReadErr
     if let Some(header) = find_header(bytes) {
         return read_text(bytes, &header, options);
     }
+    if samples::looks_like(bytes) {
+        return samples::read(bytes, options);
+    }
     if pprof::looks_like(bytes) {
         return pprof::decode(bytes);
+    }
+    if folded::looks_like(bytes) {
+        return Ok(folded::read(bytes));
     }
     Err(ReadError::NotAProfile { looks_like: describe(bytes) })
 }
@@ -143,7 +149,7 @@ fn read_text(bytes: &[u8], header: &Header, options: &ParseOptions) -> Result<Pa
         }),
         HeaderKind::HeapV2(Some(period)) => Ok(read_jemalloc(bytes, header, period, options)),
         HeaderKind::Legacy(legacy) if !legacy.is_go => Ok(read_jemalloc(bytes, header, legacy.period, options)),
-        HeaderKind::Legacy(_) => Err(ReadError::NotAProfile { looks_like: "Go text".into() }),
+        HeaderKind::Legacy(legacy) => Ok(go_text::read(&bytes[header.end..], header.line, legacy)),
     }
 }
 
@@ -160,7 +166,7 @@ fn read_jemalloc(bytes: &[u8], header: &Header, period: SamplingPeriod, options:
         notes.push(format!("skipped {} lines before the header", header.line - 1));
     }
 
-    let mut sink = heap_v2::native_sink(period);
+    let mut sink = heap_v2::heap_sink(period, Some("native"));
     let text = &bytes[header.end..];
     let ending = match header.kind {
         HeaderKind::Legacy(legacy) => heap_v2::read_legacy(text, header.line, legacy, &mut sink, &mut log),

@@ -3,61 +3,110 @@
 //! ```text
 //! main;operator<< <int>(std::ostream&, int);f 7
 //! ```
+//!
+//! Names may hold anything but `;` and a line feed; the value is what follows the last blank.
 
-use crate::profile::{NO_STACK, Profile};
-use std::borrow::Cow;
-use std::io::{self, Write};
+use super::Parsed;
+use super::text::{Lines, excerpt, lossy};
+use crate::error::DamageLog;
+use crate::profile::{Line, ProfileBuilder, Sample, ValueType};
+use crate::sampling::round;
 
-/// Write one value of a profile as folded stacks. Samples of equal stacks stand on one line, ordered by their text;
-/// what is zero is left out.
-///
-/// # Errors
-/// When the output cannot be written.
-pub fn write(profile: &Profile, value: usize, out: &mut dyn Write) -> io::Result<()> {
-    for (stack, value) in stacks(profile, value) {
-        writeln!(out, "{stack} {value}")?;
-    }
-    Ok(())
-}
+const FORMAT: &str = "folded stacks";
 
-/// The stacks, root first and joined by `;`, with the sum of one value; ordered by text.
+/// The first lines look like stacks with values, and one of them has more than one frame.
 #[must_use]
-pub fn stacks(profile: &Profile, value: usize) -> Vec<(String, i64)> {
-    let frames: Vec<String> = profile.locations.iter().map(|location| frames_of(profile, location)).collect();
-    let mut stacks: Vec<(String, i64)> = Vec::with_capacity(profile.samples.len());
-    for sample in &profile.samples {
-        let parts = sample.locations.iter().rev().map(|id| frames[id.0 as usize].as_str());
-        let stack = if sample.locations.is_empty() { NO_STACK.to_owned() } else { parts.collect::<Vec<_>>().join(";") };
-        stacks.push((stack, sample.values[value]));
-    }
-    stacks.sort();
-    stacks.dedup_by(|next, kept| {
-        let same = next.0 == kept.0;
-        if same {
-            kept.1 = kept.1.saturating_add(next.1);
+pub fn looks_like(bytes: &[u8]) -> bool {
+    const SEEN: usize = 100;
+    let lines = || Lines::new(bytes).map(|line| line.text).filter(|text| !is_remark(text)).take(SEEN);
+    let (stacks, all) = (lines().filter_map(stack_line).count(), lines().count());
+    let is_deep = lines().filter_map(stack_line).any(|(stack, _)| stack.contains(&b';'));
+    all > 0 && is_deep && stacks * 10 >= all * 9
+}
+
+/// Read folded stacks. No lines at all are valid and mean that there is nothing.
+#[must_use]
+pub fn read(bytes: &[u8]) -> Parsed {
+    let mut log = DamageLog::default();
+    let mut builder = ProfileBuilder::new(vec![ValueType::new("samples", "count")]);
+    for line in Lines::new(bytes).filter(|line| !is_remark(line.text)) {
+        let Some((stack, value)) = stack_line(line.text) else {
+            log.at_line(line.number, format!("not a stack with a value, left out: `{}`", excerpt(line.text)));
+            continue;
+        };
+        if value == 0 {
+            continue;
         }
-        same
-    });
-    stacks.retain(|(_, value)| *value != 0);
-    stacks
-}
-
-/// The frames of a location, outermost first, joined by `;`.
-fn frames_of(profile: &Profile, location: &crate::profile::Location) -> String {
-    if location.lines.is_empty() {
-        return clean(&profile.fallback_name(location)).into_owned();
+        let mut locations = Vec::new();
+        for frame in stack.split(|&b| b == b';').rev() {
+            let name = lossy(frame);
+            let function = builder.function(&name, &name, "", 0);
+            locations.push(builder.location_of_lines(&[Line { function, line: 0, column: 0 }]));
+        }
+        builder.sample(Sample { locations, values: vec![value], ..Sample::default() });
     }
-    let names = location.lines.iter().rev().map(|line| clean(&profile.function(line.function).name));
-    names.collect::<Vec<_>>().join(";")
+    let profile = builder.finish();
+    let notes = match profile.samples.is_empty() && log.is_empty() {
+        true => vec!["the file holds no stacks, or only stacks of value 0".to_owned()],
+        false => Vec::new(),
+    };
+    Parsed { profile, format: FORMAT, damage: log.into_entries(), notes, ..Parsed::default() }
 }
 
-/// A name without the two characters that have a meaning in this format.
-fn clean(name: &str) -> Cow<'_, str> {
-    if name.contains([';', '\n', '\r']) {
-        Cow::Owned(name.replace(';', ":").replace(['\n', '\r'], " "))
-    } else if name.is_empty() {
-        Cow::Borrowed("[unknown]")
-    } else {
-        Cow::Borrowed(name)
+/// A blank line, or a remark as some tools put it first.
+fn is_remark(text: &[u8]) -> bool {
+    text.trim_ascii().is_empty() || text.starts_with(b"# ")
+}
+
+/// The stack and its value; some tools write fractions.
+fn stack_line(text: &[u8]) -> Option<(&[u8], i64)> {
+    let text = text.trim_ascii_end();
+    let blank = memchr::memrchr2(b' ', b'\t', text)?;
+    let (stack, value) = (text[..blank].trim_ascii_end(), &text[blank + 1..]);
+    let digits = value.strip_prefix(b"-").unwrap_or(value);
+    if stack.is_empty() || !digits.first()?.is_ascii_digit() || digits.iter().any(|b| !b"0123456789.".contains(b)) {
+        return None;
+    }
+    let value = std::str::from_utf8(value).ok()?;
+    let value = value.parse::<i64>().ok().or_else(|| value.parse::<f64>().ok().map(round))?;
+    Some((stack, value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{looks_like, read, stack_line};
+
+    #[test]
+    fn the_value_is_what_follows_the_last_blank() {
+        for (line, expected) in [
+            ("a;b 7", Some(("a;b", 7))),
+            ("main;h 1 extra 4", Some(("main;h 1 extra", 4))),
+            ("a -3", Some(("a", -3))),
+            ("a 2.5", Some(("a", 3))),
+            ("a", None),
+            (" 7", None),
+            ("a 0x7", None),
+            ("a 1e5", None),
+        ] {
+            let read = stack_line(line.as_bytes());
+            assert_eq!(read, expected.map(|(stack, value)| (stack.as_bytes(), value)), "{line}");
+        }
+    }
+
+    #[test]
+    fn prose_and_listings_are_not_stacks() {
+        for text in ["404 page not found\n", "total 42\n", "Error; see page 7 of the manual\nand then 8\nok\n", ""] {
+            assert!(!looks_like(text.as_bytes()), "{text}");
+        }
+        assert!(looks_like(b"# made by a tool\nmain;f 1\nmain 2\n"));
+    }
+
+    #[test]
+    fn equal_frames_share_a_location() {
+        let parsed = read(b"main;f 1\nmain;g;f 2\nx\n\nmain 0\n");
+        assert_eq!(parsed.profile.locations.len(), 3);
+        assert_eq!(parsed.profile.samples.len(), 2);
+        assert_eq!(parsed.damage.len(), 1);
+        assert_eq!(parsed.damage[0].line, Some(3));
     }
 }

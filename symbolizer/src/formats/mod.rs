@@ -5,6 +5,7 @@
 
 mod detect;
 pub mod folded;
+mod go_text;
 mod gzip;
 mod heap_v2;
 mod input_names;
@@ -12,6 +13,7 @@ mod maps;
 mod options;
 mod parsed;
 pub mod pprof;
+mod samples;
 mod text;
 
 pub use detect::{parse, parse_with};

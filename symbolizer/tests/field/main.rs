@@ -1,4 +1,6 @@
 //! Every profile of `testdata/field` is read as that folder's README says.
 
 mod dumps;
+mod folded;
+mod go;
 mod kit;

@@ -1,7 +1,7 @@
 //! The form of jemalloc 4 and 5: a block of lines a stack.
 
 use super::record::{Counts, Who, addresses, thread_line};
-use super::sink::{Estimates, NativeSink};
+use super::sink::{Estimates, HeapSink};
 use crate::error::DamageLog;
 use crate::formats::ParseOptions;
 use crate::formats::text::{Cursor, Lines, TextLine, excerpt, lossy};
@@ -23,7 +23,7 @@ pub(crate) fn read(
     first_line: u64,
     period: SamplingPeriod,
     options: &ParseOptions,
-    sink: &mut NativeSink,
+    sink: &mut HeapSink,
     damage: &mut DamageLog,
 ) -> Ending {
     let mut reader = Reader {
@@ -59,7 +59,7 @@ pub(crate) fn read(
 struct Reader<'a> {
     period: SamplingPeriod,
     by_thread: bool,
-    sink: &'a mut NativeSink,
+    sink: &'a mut HeapSink,
     damage: &'a mut DamageLog,
     /// Names of threads, from the lines before the first stack.
     names: FastMap<u64, String>,

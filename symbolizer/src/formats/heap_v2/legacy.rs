@@ -7,7 +7,7 @@
 
 use super::blocks::Ending;
 use super::record::{Counts, addresses, counts};
-use super::sink::NativeSink;
+use super::sink::HeapSink;
 use crate::error::DamageLog;
 use crate::formats::text::{Cursor, Lines, TextLine, excerpt};
 use crate::sampling::SamplingPeriod;
@@ -56,7 +56,7 @@ pub(crate) fn read(
     text: &[u8],
     first_line: u64,
     header: LegacyHeader,
-    sink: &mut NativeSink,
+    sink: &mut HeapSink,
     damage: &mut DamageLog,
 ) -> Ending {
     let mut sum = 0_u128;
@@ -83,7 +83,7 @@ pub(crate) fn read(
     Ending::default()
 }
 
-fn stack(line: TextLine<'_>, period: SamplingPeriod, sink: &mut NativeSink) -> Option<Counts> {
+fn stack(line: TextLine<'_>, period: SamplingPeriod, sink: &mut HeapSink) -> Option<Counts> {
     let (counts, cursor) = stack_line(line.text)?;
     if !line.ended {
         return None;

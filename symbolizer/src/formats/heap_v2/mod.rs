@@ -22,6 +22,7 @@ mod sink;
 mod symbol_table;
 
 pub(crate) use blocks::read;
-pub(crate) use legacy::{LegacyHeader, header as legacy_header, read as read_legacy};
-pub(crate) use sink::native_sink;
+pub(crate) use legacy::{LegacyHeader, header as legacy_header, read as read_legacy, stack_line};
+pub(crate) use record::{Counts, addresses};
+pub(crate) use sink::{Estimates, HeapSink, heap_sink};
 pub(crate) use symbol_table::{find as find_symbol_table, read as read_symbol_table};

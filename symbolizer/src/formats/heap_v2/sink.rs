@@ -5,11 +5,11 @@ use crate::profile::{Label, LocationId, ProfileBuilder, Sample, ValueType};
 use crate::sampling::{Estimate, SamplingPeriod, round};
 use std::sync::Arc;
 
-/// Turns corrected counts of native stacks into samples with Go's four values.
+/// Turns corrected counts of stacks into samples with Go's four values.
 #[derive(Debug)]
-pub(crate) struct NativeSink {
+pub(crate) struct HeapSink {
     pub(crate) builder: ProfileBuilder,
-    origin: Label,
+    origin: Option<Label>,
     bytes_key: Arc<str>,
     /// First line that had bytes but no objects, and how many there were.
     pub(crate) without_objects: Option<(u64, u64)>,
@@ -39,17 +39,17 @@ impl Counts {
     }
 }
 
-/// A sink whose profile has the header of a native heap profile.
-pub(crate) fn native_sink(period: SamplingPeriod) -> NativeSink {
+/// A sink whose profile has the header of a heap profile; each sample says whose it is, if this is given.
+pub(crate) fn heap_sink(period: SamplingPeriod, origin: Option<&str>) -> HeapSink {
     let mut builder = ProfileBuilder::new(ValueType::go_heap());
     let header = builder.header();
     header.period_type = Some(ValueType::new("space", "bytes"));
     header.period = i64::try_from(period.0.max(1)).unwrap_or(i64::MAX);
-    let origin = Label::text("origin", "native");
-    NativeSink { builder, origin, bytes_key: "bytes".into(), without_objects: None }
+    let origin = origin.map(|origin| Label::text("origin", origin));
+    HeapSink { builder, origin, bytes_key: "bytes".into(), without_objects: None }
 }
 
-impl NativeSink {
+impl HeapSink {
     /// Remember a line with bytes and no objects: it cannot be corrected.
     pub(crate) fn check(&mut self, line: u64, counts: Counts) {
         let odd = |objects: u64, bytes: u64| objects == 0 && bytes != 0;
@@ -73,7 +73,7 @@ impl NativeSink {
             return;
         }
         let mut labels = Vec::with_capacity(2 + usize::from(thread.is_some()));
-        labels.push(self.origin.clone());
+        labels.extend(self.origin.clone());
         labels.extend(mean_size(allocated).or_else(|| mean_size(live)).map(|size| {
             // Without a unit, as Go writes it: tools know that `bytes` is in bytes, and equal labels merge.
             Label::number(Arc::clone(&self.bytes_key), size, None)

@@ -16,6 +16,7 @@ use pprof::protos;
 use prost::Message;
 use prost::bytes::Buf;
 use prost::encoding::{WireType, decode_key, decode_varint};
+use std::cell::Cell;
 use std::sync::Arc;
 
 const FORMAT: &str = "pprof protobuf";
@@ -212,16 +213,23 @@ impl<'a> Raw<'a> {
 struct Resolver {
     strings: Vec<Arc<str>>,
     empty: Arc<str>,
+    /// Indexes that point nowhere.
+    missing: Cell<u64>,
 }
 
 impl Resolver {
     fn new(strings: &[&[u8]]) -> Self {
         let strings = strings.iter().map(|bytes| String::from_utf8_lossy(bytes).into()).collect();
-        Self { strings, empty: "".into() }
+        Self { strings, empty: "".into(), missing: Cell::new(0) }
     }
 
     fn get(&self, index: i64) -> Option<&Arc<str>> {
-        usize::try_from(index).ok().and_then(|i| self.strings.get(i))
+        let string = usize::try_from(index).ok().and_then(|i| self.strings.get(i));
+        // Index 0 is the empty string whether or not the table has it.
+        if string.is_none() && index != 0 {
+            self.missing.set(self.missing.get() + 1);
+        }
+        string
     }
 
     /// The string, or the empty one for an index that points nowhere.
@@ -304,6 +312,10 @@ impl Reader<'_> {
         profile.locations = raw.locations.iter().map(|l| self.location(l, &mappings, &functions)).collect();
         let locations = ids(raw.locations.iter().map(|l| l.id));
         profile.samples = self.samples(profile.value_types.len(), &locations);
+        let missing = self.resolver.missing.get();
+        if missing > 0 {
+            self.log.whole(format!("{missing} names are missing: the string table is not whole"));
+        }
         profile
     }
 

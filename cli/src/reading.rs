@@ -20,16 +20,31 @@ pub(crate) struct Reading {
     pub(crate) notes: Vec<String>,
     /// Parts of the input were damaged and left out.
     pub(crate) partial: bool,
+    /// Where it was read live.
+    pub(crate) host: Option<Host>,
+}
+
+/// The live host of a reading.
+#[derive(Debug)]
+pub(crate) struct Host {
+    agent: Agent,
+}
+
+impl Host {
+    /// Samples were recorded: there is somebody to name.
+    pub(crate) fn is_recorded(&self) -> bool {
+        self.agent.info().is_ok_and(|info| info.profile.recording_since.is_some())
+    }
 }
 
 impl Reading {
     /// Read from what the user typed: a file of any name but a bare number, else a live host.
     pub(crate) fn of(source: &str) -> anyhow::Result<Self> {
-        if is_file(source)? { Self::of_file(source) } else { Self::of_host(&Agent::of(source)?) }
+        if is_file(source)? { Self::of_file(source) } else { Self::of_host(Agent::of(source)?) }
     }
 
-    fn of_host(agent: &Agent) -> anyhow::Result<Self> {
-        Ok(Self { stats: agent.stats()?, notes: Vec::new(), partial: false })
+    fn of_host(agent: Agent) -> anyhow::Result<Self> {
+        Ok(Self { stats: agent.stats()?, notes: Vec::new(), partial: false, host: Some(Host { agent }) })
     }
 
     fn of_file(source: &str) -> anyhow::Result<Self> {
@@ -41,7 +56,7 @@ impl Reading {
         };
         file.take(LARGEST_FILE).read_to_end(&mut bytes).with_context(|| format!("{source}: cannot be read"))?;
         let report = saved_statistics::read(&bytes).with_context(|| source.to_owned())?;
-        Ok(Self { stats: report.stats, notes: report.notes, partial: report.partial })
+        Ok(Self { stats: report.stats, notes: report.notes, partial: report.partial, host: None })
     }
 
     /// Forgive damage, for users who asked for it.

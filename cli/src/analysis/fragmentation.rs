@@ -12,7 +12,7 @@
 //! pages (jemalloc's `cache_oblivious` adds one page each): that rest is `large_padding`. Differences are signed: one
 //! that comes out negative tells that the numbers do not belong together, and is shown as it is.
 
-use offheap_wire::{BinStats, Stats};
+use offheap_wire::{ArenaStats, BinStats, LargeStats, Stats};
 use serde::Serialize;
 
 /// Numbers above are no sizes: a counter that went below zero.
@@ -105,6 +105,30 @@ pub(crate) struct Class {
     pub(crate) slab_size: u64,
 }
 
+/// A large size class: an allocation is an extent, so nothing is stranded in it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Large {
+    pub(crate) size: u64,
+    pub(crate) extents: u64,
+    pub(crate) bytes: u64,
+}
+
+/// One arena with what it loses.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Arena {
+    pub(crate) index: u32,
+    /// 1 − allocated/active of the arena alone.
+    pub(crate) fragmentation: Option<f64>,
+    pub(crate) slab_waste: Option<u64>,
+    pub(crate) allocated: Option<u64>,
+    pub(crate) active: Option<u64>,
+    /// Dirty and muzzy pages.
+    pub(crate) unused: Option<u64>,
+    pub(crate) nthreads: Option<u64>,
+    /// The arena is the agent's own.
+    pub(crate) agent: bool,
+}
+
 /// Judge one reading.
 pub(crate) fn assess(stats: &Stats, limits: Limits) -> Fragmentation {
     let slab_waste = slab_waste(stats);
@@ -176,6 +200,41 @@ pub(crate) fn classes(bins: &[BinStats]) -> Vec<Class> {
         .collect();
     classes.sort_by(|a, b| b.waste.cmp(&a.waste).then(a.size.cmp(&b.size)));
     classes
+}
+
+/// The large classes, the one with most bytes first.
+pub(crate) fn large(large: &[LargeStats]) -> Vec<Large> {
+    let class = |class: &LargeStats| Large {
+        size: class.size,
+        extents: class.curlextents,
+        bytes: class.size.saturating_mul(class.curlextents),
+    };
+    let mut classes: Vec<Large> = large.iter().filter(|class| class.curlextents > 0).map(class).collect();
+    classes.sort_by(|a, b| b.bytes.cmp(&a.bytes).then(a.size.cmp(&b.size)));
+    classes
+}
+
+/// The arenas that hold something, the one with most slab waste first.
+pub(crate) fn arenas(arenas: &[ArenaStats]) -> Vec<Arena> {
+    let mut found: Vec<Arena> = arenas
+        .iter()
+        .map(|arena| {
+            let allocated = arena.small_allocated.zip(arena.large_allocated).map(|(small, large)| small + large);
+            Arena {
+                index: arena.index,
+                fragmentation: index(allocated, arena.active),
+                slab_waste: arena.slab_waste,
+                allocated,
+                active: arena.active,
+                unused: arena.dirty.map(|dirty| dirty + arena.muzzy.unwrap_or(0)),
+                nthreads: arena.nthreads,
+                agent: arena.agent,
+            }
+        })
+        .filter(|arena| arena.active.unwrap_or(1) > 0 || arena.unused.unwrap_or(0) > 0)
+        .collect();
+    found.sort_by(|a, b| b.slab_waste.cmp(&a.slab_waste).then(a.index.cmp(&b.index)));
+    found
 }
 
 fn difference(a: Option<u64>, b: Option<u64>) -> Option<i64> {
@@ -250,8 +309,8 @@ fn contradictions(stats: &Stats, allocated: u64, active: u64) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Limits, Verdict, assess, classes};
-    use offheap_wire::{BinStats, Stats};
+    use super::{Limits, Verdict, arenas, assess, classes, large};
+    use offheap_wire::{ArenaStats, BinStats, LargeStats, Stats};
 
     const MIB: u64 = 1 << 20;
 
@@ -320,6 +379,25 @@ mod tests {
         );
         assert!((classes[0].utilization.unwrap() - 1000.0 / 6400.0).abs() < 1e-12);
         assert!((classes.iter().filter_map(|class| class.share).sum::<f64>() - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn arenas_and_large_classes_by_what_they_hold() {
+        let arena = |index, active, waste| ArenaStats {
+            index,
+            active: Some(active),
+            small_allocated: Some(active / 4),
+            large_allocated: Some(active / 4),
+            slab_waste: Some(waste),
+            dirty: Some(0),
+            ..ArenaStats::default()
+        };
+        let found = arenas(&[arena(0, 100, 5), arena(1, 0, 0), arena(2, 400, 50)]);
+        assert_eq!(found.iter().map(|arena| arena.index).collect::<Vec<_>>(), [2, 0], "the empty one is left out");
+        assert_eq!(found[0].fragmentation, Some(0.5));
+        let class = |size, curlextents| LargeStats { size, curlextents, ..LargeStats::default() };
+        let found = large(&[class(16384, 3), class(20480, 0), class(8 << 20, 1)]);
+        assert_eq!(found.iter().map(|class| class.bytes).collect::<Vec<_>>(), [8 << 20, 3 * 16384]);
     }
 
     #[test]

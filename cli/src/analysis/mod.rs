@@ -14,3 +14,5 @@ pub(crate) mod saved_statistics;
 pub(crate) mod smaps;
 #[allow(dead_code)]
 pub(crate) mod smaps_owners;
+pub(crate) mod stranded;
+pub(crate) mod tenants;

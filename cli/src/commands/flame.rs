@@ -1,10 +1,14 @@
 //! `offheap flame PROFILE -o X.svg [--base P]`
 
+use crate::analysis::tenants::waste_profile;
 use crate::exit::Outcome;
 use crate::load::{Loaded, Options, Select, Source, load, load_last};
 use crate::output;
+use crate::reading::Reading;
 use crate::view::flame::{self, Kind, Picture, Tree};
+use crate::view::size::human;
 use crate::view::value::Unit;
+use anyhow::bail;
 use offheap_symbolizer::profile::go_name::{is_cgo_stub, is_go, is_runtime};
 use offheap_symbolizer::profile::{Profile, StackFrame};
 use std::borrow::Cow;
@@ -25,6 +29,9 @@ pub(crate) struct Args {
     /// What the width of a frame means
     #[arg(long, value_enum, conflicts_with = "sample")]
     by: Option<By>,
+    /// With --by waste: a live target or a saved report of the allocator's statistics; pid:N is asked itself
+    #[arg(long, value_name = "TARGET|STATS")]
+    stats: Option<String>,
     /// Heading of the picture
     #[arg(long)]
     title: Option<String>,
@@ -41,16 +48,29 @@ enum By {
     Space,
     /// Live objects
     Objects,
+    /// Slab waste of the size classes that they live in, an estimate
+    Waste,
 }
 
 /// Read, select, draw.
 pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
     let mut select = args.select;
     if let Some(by) = args.by {
-        select.sample = Some(if by == By::Space { "inuse_space" } else { "inuse_objects" }.into());
+        let value = match by {
+            By::Space => "inuse_space",
+            By::Objects => "inuse_objects",
+            By::Waste => "slab_waste",
+        };
+        select.sample = Some(value.into());
+    }
+    if args.by == Some(By::Waste) && args.base.is_some() {
+        bail!("--by waste draws one reading; the waste of --base would need statistics of its own time");
     }
     let mut loaded = load_last(&args.inputs, &args.options)?;
     let base = args.base.as_ref().map(|base| load(base, &args.options)).transpose()?;
+    if args.by == Some(By::Waste) {
+        loaded.profile = waste_of(&loaded, args.stats)?;
+    }
 
     let value = select.value(&loaded.profile)?;
     let mut tree = Tree::default();
@@ -77,6 +97,30 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
     output::write(&args.output, &svg)?;
     loaded.partial = partial;
     Ok(loaded.outcome(nothing))
+}
+
+/// The profile with the slab waste of each sample as its only value.
+fn waste_of(loaded: &Loaded, stats: Option<String>) -> anyhow::Result<Profile> {
+    let asked = match (&loaded.source, stats) {
+        (_, Some(stats)) => stats,
+        (Source::Process(target), None) => target.clone(),
+        (source, None) => {
+            bail!("{source}: --by waste needs the statistics of the same process: add --stats TARGET|FILE")
+        }
+    };
+    let reading = Reading::of(&asked)?;
+    reading.notes.iter().for_each(|note| output::note(note));
+    if reading.stats.bins.is_empty() {
+        bail!("{asked}: no size classes in it, so their waste is not known");
+    }
+    let Some((profile, unsampled)) = waste_profile(&reading.stats.bins, loaded.profile.clone()) else {
+        bail!("{}: not a profile of live objects, so nobody lives in the size classes", loaded.source);
+    };
+    output::note("the waste of each size class is shared among its sites by their live objects and ages: an estimate");
+    if unsampled != 0 {
+        output::note(&format!("{} are in classes without a sampled object and not drawn", human(unsampled.into())));
+    }
+    Ok(profile)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -6,6 +6,7 @@ pub(crate) mod callgraph;
 pub(crate) mod duration;
 pub(crate) mod flame;
 pub(crate) mod folded;
+pub(crate) mod fragmentation;
 pub(crate) mod json;
 pub(crate) mod profile_json;
 pub(crate) mod progress;

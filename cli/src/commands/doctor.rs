@@ -1,6 +1,7 @@
 //! `offheap doctor [TARGET]`
 
-use crate::analysis::doctor::{AgentFacts, Facts, Finding, Region, Severity, examine};
+use crate::analysis::doctor::{AgentFacts, Facts, Finding, Severity, examine};
+use crate::analysis::smaps::{self, Mapping};
 use crate::client::Agent;
 use crate::exit::Outcome;
 use crate::target::{Host, Target, hosts};
@@ -10,7 +11,7 @@ use crate::view::text::printable;
 use crate::{cgroup, elf, output, preload};
 use anyhow::{Context, bail};
 use offheap_wire::AGENT_FILE_NAME;
-use procfs::process::{MMPermissions, MMapPath, Process};
+use procfs::process::Process;
 use serde::Serialize;
 use std::fmt::Write;
 use std::fs::{self, File};
@@ -70,8 +71,8 @@ fn facts_of(host: &Host) -> Facts {
     let executable = executable.unwrap_or_default();
     let process = i32::try_from(host.pid).ok().and_then(|pid| Process::new(pid).ok());
     let status = process.as_ref().and_then(|process| process.status().ok());
-    let regions = process.as_ref().map(regions).unwrap_or_default();
-    let loaded = regions.iter().any(|region| region.name.contains(AGENT_FILE_NAME));
+    let mappings = mappings(host);
+    let loaded = mappings.iter().any(|mapping| mapping.name.contains(AGENT_FILE_NAME));
     let kib = |value: Option<u64>| value.map(|kib| kib << 10);
     let affinity = status.as_ref().and_then(|status| status.cpus_allowed.as_ref());
     Facts {
@@ -87,7 +88,7 @@ fn facts_of(host: &Host) -> Facts {
         has_own_jemalloc: executable.has_jemalloc,
         agent: loaded.then(|| agent_facts(host).map_err(|error| format!("{error:#}"))),
         preload_refusal: preload_refusal(host),
-        regions,
+        mappings,
     }
 }
 
@@ -107,27 +108,11 @@ fn preload_refusal(host: &Host) -> Option<String> {
     preload::refusal(&host.path_from_here(&exe), &here).ok().flatten()
 }
 
-fn regions(process: &Process) -> Vec<Region> {
-    // Without the right to read sizes the mappings alone still tell what is loaded.
-    let maps = process.smaps().or_else(|_| process.maps());
-    let kib = |name: &str, map: &procfs::process::MemoryMap| map.extension.map.get(name).copied().unwrap_or_default();
-    let region = |map: procfs::process::MemoryMap| Region {
-        start: map.address.0,
-        end: map.address.1,
-        writable: map.perms.contains(MMPermissions::READ | MMPermissions::WRITE),
-        reserved: !map.perms.intersects(MMPermissions::READ | MMPermissions::WRITE | MMPermissions::EXECUTE),
-        rss: kib("Rss", &map),
-        huge: kib("AnonHugePages", &map),
-        name: match map.pathname {
-            MMapPath::Path(path) => path.display().to_string(),
-            MMapPath::Other(name) => format!("[{name}]"),
-            MMapPath::Anonymous => String::new(),
-            MMapPath::Heap => "[heap]".into(),
-            MMapPath::Stack => "[stack]".into(),
-            other => format!("[{other:?}]"),
-        },
-    };
-    maps.map(|maps| maps.into_iter().map(region).collect()).unwrap_or_default()
+/// Its mappings with their sizes; without the right to read sizes the mappings alone still tell what is loaded.
+fn mappings(host: &Host) -> Vec<Mapping> {
+    let read = |file: &str| fs::read(format!("/proc/{}/{file}", host.pid)).ok().filter(|text| !text.is_empty());
+    let text = read("smaps").or_else(|| read("maps")).unwrap_or_default();
+    smaps::parse(&text).unwrap_or_default()
 }
 
 /// `always [madvise] never`
@@ -154,7 +139,7 @@ fn text(findings: &[Finding], facts: &Facts, screen: &Screen) -> String {
         looked(facts.cgroup.memory.is_some(), "memory limits"),
         looked(facts.cgroup.cpu.is_some(), "CPU limits"),
         looked(facts.go.is_some(), "Go's settings"),
-        looked(!facts.regions.is_empty(), "mappings"),
+        looked(!facts.mappings.is_empty(), "mappings"),
         looked(facts.agent_facts().is_some(), "the agent"),
     ]
     .into_iter()
@@ -186,7 +171,7 @@ mod tests {
         let facts = facts_of(&Host::of(std::process::id()).unwrap());
         assert!(facts.go.is_none() && facts.agent.is_none());
         assert!(facts.rss.unwrap() > 1 << 20 && facts.affinity.unwrap() >= 1);
-        let resident: u64 = facts.regions.iter().map(|region| region.rss).sum();
+        let resident: u64 = facts.mappings.iter().map(|mapping| mapping.rss).sum();
         assert!(resident > 1 << 20, "sizes are bytes: {resident}");
         assert!(facts.has_library("libc.so").is_some());
     }

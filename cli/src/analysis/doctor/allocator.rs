@@ -21,9 +21,12 @@ pub(super) fn examine(facts: &Facts, findings: &mut Vec<Finding>) {
 }
 
 fn glibc_arenas(facts: &Facts, findings: &mut Vec<Finding>) {
-    let heaps =
-        facts.regions.iter().enumerate().filter(|(index, region)| is_glibc_heap(region, facts.regions.get(index + 1)));
-    let (count, bytes) = heaps.fold((0, 0), |(count, bytes), (_, region)| (count + 1, bytes + region.rss));
+    let heaps = facts
+        .mappings
+        .iter()
+        .enumerate()
+        .filter(|(index, mapping)| is_glibc_heap(mapping, facts.mappings.get(index + 1)));
+    let (count, bytes) = heaps.fold((0, 0), |(count, bytes), (_, mapping)| (count + 1, bytes + mapping.rss));
     if count <= GLIBC_HEAPS || bytes < GLIBC_BYTES || facts.variable("MALLOC_ARENA_MAX").is_some() {
         return;
     }
@@ -65,7 +68,7 @@ fn second_allocator(facts: &Facts, findings: &mut Vec<Finding>) {
 }
 
 fn huge_pages(facts: &Facts, findings: &mut Vec<Finding>) {
-    let huge: u64 = facts.regions.iter().map(|region| region.huge).sum();
+    let huge: u64 = facts.mappings.iter().map(|mapping| mapping.anon_huge_pages).sum();
     let Some(rss) = facts.rss.filter(|rss| *rss > 0) else { return };
     if (huge as f64) < rss as f64 * HUGE_SHARE {
         return;
@@ -136,7 +139,8 @@ fn decay(facts: &Facts, findings: &mut Vec<Finding>) {
 #[cfg(test)]
 mod tests {
     use super::examine;
-    use crate::analysis::doctor::{AgentFacts, Facts, Region};
+    use crate::analysis::doctor::{AgentFacts, Facts};
+    use crate::analysis::smaps::Mapping;
     use crate::cgroup::{Cgroup, Cpu};
     use offheap_wire::{AgentCounters, Info, JemallocConfig, ProfileState, Stats};
 
@@ -174,14 +178,14 @@ mod tests {
 
     #[test]
     fn many_heaps_of_glibc() {
-        let heap = |index: u64| Region {
+        let heap = |index: u64| Mapping {
             start: (1000 + index) << 26,
             end: (1001 + index) << 26,
             writable: true,
             rss: 20 << 20,
-            ..Region::default()
+            ..Mapping::default()
         };
-        let facts = |count| Facts { regions: (0..count).map(heap).collect(), ..Facts::default() };
+        let facts = |count| Facts { mappings: (0..count).map(heap).collect(), ..Facts::default() };
         assert_eq!(ids(&facts(20)), ["glibc-arenas"]);
         assert!(ids(&facts(8)).is_empty());
         let mut limited = facts(20);
@@ -210,10 +214,10 @@ mod tests {
 
     #[test]
     fn a_second_allocator_and_huge_pages() {
-        let library = Region { name: "/usr/lib/libjemalloc.so.2".into(), huge: 50, ..Region::default() };
+        let library = Mapping { name: "/usr/lib/libjemalloc.so.2".into(), anon_huge_pages: 50, ..Mapping::default() };
         let facts = Facts {
             agent: Some(Ok(agent(&[], true))),
-            regions: vec![library],
+            mappings: vec![library],
             rss: Some(100),
             thp: Some("always".into()),
             ..Facts::default()

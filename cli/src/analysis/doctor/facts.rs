@@ -1,3 +1,5 @@
+use crate::analysis::smaps::Mapping;
+use crate::analysis::smaps_owners::{Kind, Owners};
 use crate::cgroup::Cgroup;
 use crate::elf::GoBuild;
 use offheap_wire::{Info, Stats};
@@ -19,7 +21,7 @@ pub(crate) struct Facts {
     /// The highest RSS so far, `VmHWM`.
     pub(crate) peak_rss: Option<u64>,
     /// Its mappings.
-    pub(crate) regions: Vec<Region>,
+    pub(crate) mappings: Vec<Mapping>,
     /// Mode of `/sys/kernel/mm/transparent_hugepage/enabled`.
     pub(crate) thp: Option<String>,
     /// jemalloc is linked into the executable.
@@ -37,21 +39,6 @@ pub(crate) struct AgentFacts {
     pub(crate) stats: Stats,
 }
 
-/// A mapping.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Region {
-    pub(crate) start: u64,
-    pub(crate) end: u64,
-    /// Readable and writable.
-    pub(crate) writable: bool,
-    /// No access at all.
-    pub(crate) reserved: bool,
-    /// Path, or name in brackets; empty for anonymous memory.
-    pub(crate) name: String,
-    pub(crate) rss: u64,
-    pub(crate) huge: u64,
-}
-
 impl Facts {
     /// A variable that is set to something.
     pub(crate) fn variable(&self, name: &str) -> Option<&str> {
@@ -67,32 +54,18 @@ impl Facts {
         self.agent.as_ref()?.as_ref().ok()
     }
 
+    /// Resident bytes of the Go heap's arenas.
+    pub(crate) fn go_heap_resident(&self) -> u64 {
+        Owners::of(&self.mappings, self.go.is_some()).part(Kind::GoHeap).rss
+    }
+
+    /// Path of a mapped library whose file name begins so.
     pub(crate) fn has_library(&self, file_name: &str) -> Option<&str> {
-        self.regions
+        self.mappings
             .iter()
-            .map(|region| region.name.as_str())
+            .map(|mapping| mapping.name.as_str())
             .find(|name| name.rsplit('/').next().is_some_and(|file| file.starts_with(file_name)))
     }
-}
-
-/// Resident bytes of Go's heap: mappings that the runtime names (kernels with `CONFIG_ANON_VMA_NAME`), else anonymous
-/// ones in the first terabyte from where the runtime asks for its arenas, on 64-bit Linux `0xc000000000`, on arm64
-/// `0x4000000000`.
-pub(crate) fn go_heap_resident(regions: &[Region]) -> u64 {
-    const HINTS: [u64; 2] = [0xc0_0000_0000, 0x40_0000_0000];
-    const SPAN: u64 = 1 << 40;
-    let named: u64 = regions.iter().filter(|region| region.name.starts_with("[anon: Go: heap")).map(|r| r.rss).sum();
-    if named > 0 {
-        return named;
-    }
-    let in_arenas = |region: &&Region| {
-        region.name.is_empty()
-            && HINTS.iter().any(|hint| (*hint..hint + SPAN).contains(&region.start))
-            // arm64's hint is an ordinary place on x86-64, where its neighbourhood is never used either way: PIE
-            // programs and libraries stand above 0x550000000000.
-            && region.end < 0x5500_0000_0000
-    };
-    regions.iter().filter(in_arenas).map(|region| region.rss).sum()
 }
 
 /// A heap of one of glibc's arenas: memory at an address that is a multiple of 64 MiB, followed by what is reserved up
@@ -102,56 +75,40 @@ pub(crate) fn go_heap_resident(regions: &[Region]) -> u64 {
 /// 7f5c24000000-7f5c24021000 rw-p 00000000 00:00 0
 /// 7f5c24021000-7f5c28000000 ---p 00000000 00:00 0
 /// ```
-pub(crate) fn is_glibc_heap(region: &Region, next: Option<&Region>) -> bool {
+pub(crate) fn is_glibc_heap(mapping: &Mapping, next: Option<&Mapping>) -> bool {
     const HEAP: u64 = 64 << 20;
-    let anonymous = |region: &Region| region.name.is_empty() || region.name.starts_with("[anon: glibc: malloc");
-    if !region.start.is_multiple_of(HEAP) || !region.writable || !anonymous(region) {
+    let anonymous = mapping.name.is_empty() || mapping.name.starts_with("[anon: glibc: malloc");
+    if !mapping.start.is_multiple_of(HEAP) || !mapping.writable || !anonymous {
         return false;
     }
-    let end = region.start + HEAP;
-    region.end == end || next.is_some_and(|next| next.reserved && next.start == region.end && next.end == end)
+    let end = mapping.start + HEAP;
+    mapping.end == end || next.is_some_and(|next| next.is_reserved() && next.start == mapping.end && next.end == end)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Region, go_heap_resident, is_glibc_heap};
+    use super::is_glibc_heap;
+    use crate::analysis::smaps::Mapping;
 
-    fn region(start: u64, end: u64, writable: bool, name: &str, rss: u64) -> Region {
-        Region { start, end, writable, reserved: !writable, name: name.into(), rss, huge: 0 }
+    fn mapping(start: u64, end: u64, writable: bool, name: &str) -> Mapping {
+        Mapping { start, end, readable: writable, writable, name: name.into(), ..Mapping::default() }
     }
 
     #[test]
     fn heaps_of_glibc_are_told_by_their_place() {
         let base = 0x7f5c_2400_0000;
         let whole = 64 << 20;
-        let heap = region(base, base + 0x21000, true, "", 0x21000);
-        for (label, region, next, expected) in [
-            ("heap", heap.clone(), Some(region(base + 0x21000, base + whole, false, "", 0)), true),
-            ("full heap", region(base, base + whole, true, "", 5), None, true),
-            (
-                "reserved part of another size",
-                heap.clone(),
-                Some(region(base + 0x21000, base + 2 * whole, false, "", 0)),
-                false,
-            ),
+        let heap = mapping(base, base + 0x21000, true, "");
+        let reserved = |end| Some(mapping(base + 0x21000, end, false, ""));
+        for (label, mapping, next, expected) in [
+            ("heap", heap.clone(), reserved(base + whole), true),
+            ("full heap", mapping(base, base + whole, true, ""), None, true),
+            ("reserved part of another size", heap.clone(), reserved(base + 2 * whole), false),
             ("no reserved part", heap, None, false),
-            ("other place", region(base + 4096, base + 8192, true, "", 0), None, false),
-            ("file", region(base, base + whole, true, "/x", 0), None, false),
+            ("other place", mapping(base + 4096, base + 8192, true, ""), None, false),
+            ("file", mapping(base, base + whole, true, "/x"), None, false),
         ] {
-            assert_eq!(is_glibc_heap(&region, next.as_ref()), expected, "{label}");
+            assert_eq!(is_glibc_heap(&mapping, next.as_ref()), expected, "{label}");
         }
-    }
-
-    #[test]
-    fn the_go_heap_is_known_by_name_else_by_place() {
-        let regions = [
-            region(0xc0_0000_0000, 0xc0_0400_0000, true, "", 100),
-            region(0x7f00_0000_0000, 0x7f00_0000_1000, true, "", 7),
-            region(0x5555_5555_0000, 0x5555_5556_0000, true, "[heap]", 9),
-        ];
-        assert_eq!(go_heap_resident(&regions), 100);
-        let mut named = regions.to_vec();
-        named.push(region(0x7f10_0000_0000, 0x7f10_0000_1000, true, "[anon: Go: heap]", 55));
-        assert_eq!(go_heap_resident(&named), 55);
     }
 }

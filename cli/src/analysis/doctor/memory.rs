@@ -10,7 +10,7 @@
 //! The off-heap peak is the larger of RSS now − Go heap now and peak RSS − Go heap now. The second counts Go heap that
 //! was larger at the peak as off-heap: it errs to the safe side, and the evidence says what went into it.
 
-use super::facts::{Facts, go_heap_resident};
+use super::facts::Facts;
 use super::finding::{Finding, Severity};
 use crate::cgroup::Memory;
 use crate::view::size::human;
@@ -60,7 +60,7 @@ pub(super) fn examine(facts: &Facts, findings: &mut Vec<Finding>) {
 }
 
 fn go_limit(facts: &Facts, max: u64, limit: GoLimit, findings: &mut Vec<Finding>) {
-    let go_now = go_heap_resident(&facts.regions);
+    let go_now = facts.go_heap_resident();
     let off_heap = off_heap_peak(facts);
     let advice = advice(facts, max);
     let group = format!("the control group's limit is {}", human(max.into()));
@@ -160,7 +160,7 @@ fn group(memory: &Memory, findings: &mut Vec<Finding>) {
 }
 
 fn off_heap_peak(facts: &Facts) -> Option<u64> {
-    let go = go_heap_resident(&facts.regions);
+    let go = facts.go_heap_resident();
     let highest = facts.rss.max(facts.peak_rss)?;
     Some(highest.saturating_sub(go))
 }
@@ -221,7 +221,8 @@ fn parse(text: &str) -> GoLimit {
 #[cfg(test)]
 mod tests {
     use super::{GoLimit, examine, parse};
-    use crate::analysis::doctor::{Facts, Region};
+    use crate::analysis::doctor::Facts;
+    use crate::analysis::smaps::Mapping;
     use crate::cgroup::{Cgroup, Memory};
     use crate::elf::GoBuild;
 
@@ -235,12 +236,14 @@ mod tests {
             cgroup: Cgroup { memory: Some(Memory { version: 2, max, ..Memory::default() }), ..Cgroup::default() },
             rss: Some(GIB),
             peak_rss: Some(3 * GIB / 2),
-            regions: vec![Region {
+            mappings: vec![Mapping {
                 start: 0xc0_0000_0000,
                 end: 0xc0_4000_0000,
+                readable: true,
                 writable: true,
                 rss: GIB / 2,
-                ..Region::default()
+                name: "[anon: Go: heap]".into(),
+                ..Mapping::default()
             }],
             ..Facts::default()
         }

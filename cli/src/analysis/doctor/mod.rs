@@ -10,7 +10,7 @@ mod finding;
 mod memory;
 mod preload;
 
-pub(crate) use facts::{AgentFacts, Facts, Region};
+pub(crate) use facts::{AgentFacts, Facts};
 pub(crate) use finding::{Finding, Severity};
 
 /// Every finding, the most severe first.

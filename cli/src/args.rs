@@ -19,6 +19,8 @@ pub(crate) enum Command {
     Run(commands::run::Args),
     /// List the processes that have the agent or could use it
     Ps(commands::ps::Args),
+    /// Watch a process: a live screen, or one line a reading
+    Attach(commands::attach::Args),
     /// Show one reading of the allocator's statistics
     Stats(commands::stats::Args),
     /// Start, stop, reset or show profiling
@@ -27,6 +29,8 @@ pub(crate) enum Command {
     Dump(commands::dump::Args),
     /// Measure fragmentation: the index and its parts
     Frag(commands::frag::Args),
+    /// Keep a series of readings in a file
+    Record(commands::record::Args),
     /// Look for configuration faults: limits, Go settings, allocators
     Doctor(commands::doctor::Args),
     /// Judge fragmentation for scripts: one line and an exit code
@@ -56,10 +60,12 @@ impl Command {
         match self {
             Self::Run(args) => commands::run::run(&args),
             Self::Ps(args) => commands::ps::run(&args),
+            Self::Attach(args) => commands::attach::run(&args),
             Self::Stats(args) => commands::stats::run(&args),
             Self::Profile(args) => commands::profile::run(&args),
             Self::Dump(args) => commands::dump::run(&args),
             Self::Frag(args) => commands::frag::run(&args),
+            Self::Record(args) => commands::record::run(&args),
             Self::Doctor(args) => commands::doctor::run(&args),
             Self::Check(args) => commands::check::run(&args),
             Self::Rules(args) => commands::rules::run(&args),

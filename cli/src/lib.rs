@@ -1,7 +1,7 @@
 //! The offheap command line: parse, dispatch, map to an exit code.
 //!
 //! Layers, leaf first: `exit`, `analysis` and `view` (pure), `output`, `interrupt`, `elf`, `cgroup`, `preload`,
-//! `target`, `client`, `reading`, `capture`, `load`, `commands` (which never import each other), `args`.
+//! `target`, `client`, `reading`, `capture`, `observe`, `load`, `commands` (which never import each other), `args`.
 
 mod analysis;
 mod args;
@@ -15,6 +15,7 @@ mod exit;
 mod interrupt;
 #[allow(dead_code)]
 mod load;
+mod observe;
 mod output;
 mod preload;
 mod reading;

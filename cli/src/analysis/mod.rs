@@ -5,6 +5,7 @@ pub(crate) mod doctor;
 pub(crate) mod fragmentation;
 #[allow(dead_code)]
 pub(crate) mod go_runtime;
+pub(crate) mod growth;
 #[allow(dead_code)]
 pub(crate) mod ledger;
 mod ledger_go;

@@ -1,5 +1,6 @@
 //! One file a command: its arguments and what it does.
 
+pub(crate) mod attach;
 pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod convert;
@@ -12,6 +13,7 @@ pub(crate) mod peek;
 pub(crate) mod profile;
 pub(crate) mod ps;
 pub(crate) mod purge;
+pub(crate) mod record;
 pub(crate) mod rules;
 pub(crate) mod run;
 pub(crate) mod stats;

@@ -1,0 +1,265 @@
+//! State in, cells out.
+
+use super::lines::signed;
+use super::state::State;
+use crate::analysis::fragmentation::{Verdict, classes};
+use crate::observe::Observation;
+use crate::view::amount::{percent_or_na, size_or_na};
+use crate::view::duration::moment;
+use crate::view::size::human;
+use crate::view::text::printable;
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Block, Cell, Paragraph, Row, Sparkline, Table};
+
+const STRONG: Style = Style::new().add_modifier(Modifier::BOLD);
+const FAINT: Style = Style::new().add_modifier(Modifier::DIM);
+
+/// Draw everything.
+pub(super) fn draw(frame: &mut Frame<'_>, state: &State) {
+    let [head, charts, upper, lower, foot] = Layout::vertical([
+        Constraint::Length(1),
+        Constraint::Length(5),
+        Constraint::Fill(1),
+        Constraint::Fill(1),
+        Constraint::Length(1),
+    ])
+    .areas(frame.area());
+    let halves = Layout::horizontal([Constraint::Fill(1), Constraint::Fill(1)]);
+    frame.render_widget(heading(state), head);
+    let [left, right] = halves.areas(charts);
+    chart(frame, left, "RSS", state, Observation::rss);
+    chart(frame, right, "allocated", state, |observation| observation.stats.allocated);
+    let [left, right] = halves.areas(upper);
+    ledger(frame, left, state);
+    fragmentation(frame, right, state);
+    let [left, right] = halves.areas(lower);
+    size_classes(frame, left, state);
+    sites(frame, right, state);
+    frame.render_widget(footing(state), foot);
+}
+
+fn heading(state: &State) -> Line<'static> {
+    let subject = &state.subject;
+    let recording = match state.history.last().and_then(|last| last.profile.as_ref()) {
+        Some(profile) if profile.active => Span::styled("recording", Style::new().fg(Color::Red)),
+        Some(profile) if profile.recording_since.is_some() => Span::raw("recording stopped"),
+        _ => Span::styled("not recording", FAINT),
+    };
+    let at = state.history.last().map_or_else(String::new, |last| moment(last.taken_at));
+    Line::from(vec![
+        Span::styled(printable(&subject.name).into_owned(), STRONG),
+        Span::raw(format!(" pid {}  jemalloc {}  ", subject.pid, printable(&subject.jemalloc))),
+        recording,
+        Span::styled(format!("  {at}"), FAINT),
+    ])
+}
+
+fn footing(state: &State) -> Line<'static> {
+    if !state.message.is_empty() {
+        return Line::styled(printable(&state.message).into_owned(), STRONG);
+    }
+    Line::styled("p profile on/off  s sites now  d dump  u purge  r reset  q quit", FAINT)
+}
+
+fn chart(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    name: &str,
+    state: &State,
+    figure: impl Fn(&Observation) -> Option<u64> + Copy,
+) {
+    let series = state.history.series(figure);
+    let growth = state.history.growth(figure).map_or_else(String::new, |g| format!("  {}/min", signed(g * 60.0)));
+    let now = size_or_na(series.last().copied());
+    let block = Block::bordered().title(format!(" {name} {now}{growth} "));
+    // The newest at the right edge; from zero, so that a flat line looks flat.
+    let room = usize::from(block.inner(area).width);
+    let shown: Vec<u64> = series[series.len().saturating_sub(room)..].to_vec();
+    frame.render_widget(Sparkline::default().block(block).data(shown).style(Style::new().fg(Color::Cyan)), area);
+}
+
+fn ledger(frame: &mut Frame<'_>, area: Rect, state: &State) {
+    let block = Block::bordered().title(" RSS by owner ");
+    let Some(now) = state.history.last().filter(|now| !now.ledger.is_empty()) else {
+        let text = "the mappings of the process cannot be read";
+        frame.render_widget(Paragraph::new(if state.readings == 0 { "" } else { text }).block(block), area);
+        return;
+    };
+    let rss = now.rss().unwrap_or_default().max(1);
+    let mut rows: Vec<_> = now.ledger.iter().collect();
+    rows.sort_by_key(|row| std::cmp::Reverse(row.bytes));
+    let rows = rows.into_iter().map(|row| {
+        let of_owner = |observation: &Observation| {
+            observation.ledger.iter().find(|other| other.owner == row.owner).map_or(Some(0), |other| Some(other.bytes))
+        };
+        let growth = state.history.growth(of_owner).filter(|growth| growth.abs() * 60.0 >= 1024.0);
+        let share = row.bytes as f64 / rss as f64;
+        Row::new([
+            Cell::new(human(row.bytes.into())),
+            Cell::new(percent_or_na(Some(share))),
+            Cell::new(bar(share, 8)),
+            Cell::new(growth.map_or_else(String::new, |growth| format!("{}/min", signed(growth * 60.0)))),
+            Cell::new(row.owner.clone()),
+        ])
+    });
+    let widths = [
+        Constraint::Length(10),
+        Constraint::Length(6),
+        Constraint::Length(8),
+        Constraint::Length(14),
+        Constraint::Fill(1),
+    ];
+    frame.render_widget(Table::new(rows, widths).block(block), area);
+}
+
+fn fragmentation(frame: &mut Frame<'_>, area: Rect, state: &State) {
+    let block = Block::bordered().title(" Fragmentation ");
+    let Some(now) = state.history.last() else { return frame.render_widget(block, area) };
+    let parts = now.fragmentation();
+    let colour = match parts.verdict {
+        Verdict::Ok => Color::Green,
+        Verdict::Fragmented => Color::Red,
+        Verdict::Unreliable | Verdict::Unknown => Color::Yellow,
+    };
+    let index = parts.index.map_or_else(|| "n/a".to_owned(), |index| format!("{index:.3}"));
+    let mut lines = vec![Line::from(vec![
+        Span::styled(format!("index {index} "), STRONG),
+        Span::styled(bar(parts.index.unwrap_or_default(), 20), Style::new().fg(colour)),
+        Span::styled(format!(" {}", parts.verdict.name()), Style::new().fg(colour)),
+    ])];
+    let mut figure = |name: &str, bytes: Option<i128>, meaning: &'static str| {
+        lines.push(Line::from(vec![
+            Span::raw(format!("{name:<13} {:>10}  ", size_or_na(bytes))),
+            Span::styled(meaning, FAINT),
+        ]));
+    };
+    figure("slab waste", parts.slab_waste.map(i128::from), "free regions between live objects");
+    figure("cached", parts.cached.map(i128::from), "freed, in thread caches");
+    figure("unreturned", parts.unreturned.map(i128::from), "unused pages; u gives them back");
+    figure("metadata", parts.metadata.map(i128::from), "of the allocator");
+    figure("outside", parts.outside.map(i128::from), "RSS - resident: Go, libraries, mmap");
+    figure("retained", parts.retained.map(i128::from), "address space only");
+    frame.render_widget(Paragraph::new(lines).block(block), area);
+}
+
+fn size_classes(frame: &mut Frame<'_>, area: Rect, state: &State) {
+    let block = Block::bordered().title(" Size classes by waste ");
+    let rows = state.history.last().map(|now| classes(&now.stats.bins)).unwrap_or_default();
+    let rows = rows.into_iter().map(|class| {
+        Row::new([
+            Cell::new(human(class.waste.into())),
+            Cell::new(percent_or_na(class.share)),
+            Cell::new(class.size.to_string()),
+            Cell::new(format!("{} used", percent_or_na(class.utilization))),
+            Cell::new(format!("{} regions in {} slabs", class.curregs, class.curslabs)),
+        ])
+    });
+    let widths = [
+        Constraint::Length(10),
+        Constraint::Length(6),
+        Constraint::Length(6),
+        Constraint::Length(11),
+        Constraint::Fill(1),
+    ];
+    frame.render_widget(Table::new(rows, widths).block(block), area);
+}
+
+fn sites(frame: &mut Frame<'_>, area: Rect, state: &State) {
+    let block = Block::bordered().title(" Live off-heap bytes by function ");
+    if state.sites.is_empty() {
+        let text = if state.is_recorded() { "taking a profile …" } else { "press p to record allocations" };
+        frame.render_widget(Paragraph::new(text).style(FAINT).block(block), area);
+        return;
+    }
+    let rows = state.sites.iter().map(|site| {
+        let change = site.before.map(|before| site.bytes - before).filter(|change| *change != 0);
+        Row::new([
+            Cell::new(human(site.bytes.into())),
+            Cell::new(change.map_or_else(String::new, |change| signed(change as f64))),
+            Cell::new(printable(&site.name).into_owned()),
+        ])
+    });
+    let widths = [Constraint::Length(10), Constraint::Length(11), Constraint::Fill(1)];
+    frame.render_widget(Table::new(rows, widths).block(block), area);
+}
+
+/// A bar of at most `width` cells, in eighths.
+fn bar(share: f64, width: usize) -> String {
+    const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+    let eighths = (share.clamp(0.0, 1.0) * width as f64 * 8.0).round() as usize;
+    format!("{}{}", "█".repeat(eighths / 8), EIGHTHS[eighths % 8])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::state::{Event, State, Subject};
+    use super::{bar, draw};
+    use crate::observe::{Observation, OwnerBytes, SiteBytes};
+    use offheap_wire::{BinStats, Stats};
+    use ratatui::Terminal;
+    use ratatui::backend::TestBackend;
+
+    fn shown(state: &State, width: u16, height: u16) -> String {
+        let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+        terminal.draw(|frame| draw(frame, state)).unwrap();
+        terminal.backend().to_string()
+    }
+
+    #[test]
+    fn everything_that_is_known_is_on_the_screen() {
+        let mut state = State {
+            subject: Subject { name: "rocks\x1bdb".into(), pid: 17, jemalloc: "5.3.1".into() },
+            ..State::default()
+        };
+        let empty = shown(&state, 120, 40);
+        assert!(empty.contains("not recording") && empty.contains("q quit"), "{empty}");
+        let bin = BinStats { size: 448, nregs: 64, slab_size: 28672, curregs: 6, curslabs: 3, ..BinStats::default() };
+        for second in 0..3 {
+            state.apply(Event::Observed(Box::new(Observation {
+                taken_at: f64::from(second),
+                stats: Stats {
+                    allocated: Some((100 + second as u64) << 20),
+                    active: Some(400 << 20),
+                    bins: vec![bin.clone()],
+                    ..Stats::default()
+                },
+                ledger: vec![OwnerBytes { owner: "jemalloc live".into(), bytes: 300 << 20 }],
+                ..Observation::default()
+            })));
+        }
+        state.apply(Event::Sites(vec![SiteBytes { name: "main.handleExport".into(), bytes: 5 << 20 }]));
+        let full = shown(&state, 140, 40);
+        for part in [
+            "rocks\\u{1b}db pid 17",
+            "RSS 300.0 MiB",
+            "allocated 102.0 MiB  +60.0 MiB/min",
+            "100.0% ████████",
+            "jemalloc live",
+            "index 0.745",
+            "fragmented",
+            "3.1% used",
+            "main.handleExport",
+        ] {
+            assert!(full.contains(part), "`{part}` is missing in\n{full}");
+        }
+    }
+
+    #[test]
+    fn a_tiny_terminal_is_no_fault() {
+        for (width, height) in [(1, 1), (20, 5), (300, 3)] {
+            shown(&State::default(), width, height);
+        }
+    }
+
+    #[test]
+    fn bars() {
+        for (share, expected) in
+            [(0.0, ""), (1.0, "████"), (0.5, "██"), (1.0 / 32.0, "▏"), (2.0, "████"), (-1.0, ""), (f64::NAN, "")]
+        {
+            assert_eq!(bar(share, 4), expected, "{share}");
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! `offheap record TARGET -o FILE`
+
+use crate::client::Agent;
+use crate::exit::Outcome;
+use crate::interrupt::Interrupt;
+use crate::observe::{End, Header, Line, Observer};
+use crate::output;
+use crate::view::duration;
+use anyhow::Context;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
+
+/// Sites kept with each profile.
+const SITES: usize = 40;
+
+/// Arguments of `record`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// A pid, a socket, or a process name
+    target: String,
+    /// Where to write the recording, one JSON document a line; `-` for standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// Time between two observations
+    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = duration::parse)]
+    every: Duration,
+    /// Stop after this time; without it: when the process ends, or on Ctrl-C
+    #[arg(long = "for", value_name = "DURATION", value_parser = duration::parse)]
+    record_for: Option<Duration>,
+    /// Time between two profiles, when profiling is on; 0 for none
+    #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = duration::parse)]
+    profile_every: Duration,
+}
+
+/// Observe until told to stop.
+pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+    let observer = Observer::new(Agent::of(&args.target)?);
+    let interrupt = Interrupt::hold();
+    let mut out = open(&args.output)?;
+    let mut write = |line: Line| -> anyhow::Result<()> {
+        out.write_all(&line.encode()?)
+            .and_then(|()| out.flush())
+            .with_context(|| format!("{}: cannot be written", args.output.display()))
+    };
+    write(Line::Header(header(&observer, args.every)?))?;
+
+    let started = Instant::now();
+    let mut profiled: Option<Instant> = None;
+    let mut count = 0_u64;
+    let reason = loop {
+        let due = started + args.every.saturating_mul(u32::try_from(count).unwrap_or(u32::MAX));
+        let Ok(mut observation) = observer.observe() else {
+            if count == 0 {
+                // Nothing was seen yet: the reason is the result.
+                return Err(observer.observe().err().context("the process ended before its first observation")?);
+            }
+            break ended(&observer);
+        };
+        let recorded = observation.profile.as_ref().is_some_and(|profile| profile.recording_since.is_some());
+        let is_due = profiled.is_none_or(|last| last.elapsed() >= args.profile_every);
+        if recorded && is_due && !args.profile_every.is_zero() {
+            // Another dump may be under way; the next observation tries again.
+            if let Ok(sites) = observer.sites(SITES) {
+                observation.sites = sites;
+                profiled = Some(Instant::now());
+            }
+        }
+        write(Line::Observation(Box::new(observation)))?;
+        count += 1;
+        let until = args.record_for.map(|time| started + time);
+        let next = due + args.every;
+        if until.is_some_and(|until| next > until) {
+            break "the time is over";
+        }
+        if interrupt.wait(next.saturating_duration_since(Instant::now())) {
+            break "interrupted";
+        }
+    };
+    let taken_at = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+    write(Line::End(End { taken_at, reason: reason.to_owned() }))?;
+    output::note(&format!("{}: {count} observations, {reason}", args.output.display()));
+    Ok(Outcome::Done)
+}
+
+fn ended(observer: &Observer) -> &'static str {
+    let alive = observer.agent().pid().is_ok_and(|pid| Path::new(&format!("/proc/{pid}")).exists());
+    if alive { "the agent answers no more" } else { "the process ended" }
+}
+
+fn header(observer: &Observer, every: Duration) -> anyhow::Result<Header> {
+    let info = observer.agent().info()?;
+    Ok(Header {
+        schema: "offheap.record/1".into(),
+        pid: info.pid,
+        exe: info.exe,
+        started_at: info.started_at,
+        agent_version: info.agent_version,
+        jemalloc_version: info.jemalloc_version,
+        every: every.as_secs_f64(),
+    })
+}
+
+/// Written in place: the recording of a process that is about to die is worth having up to its last line.
+fn open(path: &Path) -> anyhow::Result<Box<dyn Write>> {
+    if path.as_os_str() == "-" {
+        return Ok(Box::new(io::stdout()));
+    }
+    let file = File::create(path).with_context(|| format!("{}: cannot be written", path.display()))?;
+    Ok(Box::new(file))
+}

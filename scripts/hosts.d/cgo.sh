@@ -1,0 +1,15 @@
+# shellcheck shell=bash disable=SC2034,SC2154
+what="Go's own cgo tests: runtime/cgo, cmd/cgo, crashes and signals"
+limit=600
+needs=(go golang-go gcc gcc)
+binaries=(gcc)
+
+workload() {
+    local code=0
+    # The test programs are started under the agent, and so are those that they start.
+    "${guest[@]}" go test -count=1 -json runtime/cgo os/user net/internal/cgotest cmd/cgo/internal/test >events 2>errors || code=$?
+    "${guest[@]}" go test -count=1 -json -run 'Cgo|Signal|Crash|Panic' runtime >>events 2>>errors || code=$?
+    jq -r 'select(.Test != null and (.Action == "pass" or .Action == "fail" or .Action == "skip")) | "\(.Package) \(.Test) \(.Action)"' events | sort
+    cat errors
+    return "$code"
+}

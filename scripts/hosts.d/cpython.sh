@@ -1,0 +1,25 @@
+# shellcheck shell=bash disable=SC2034,SC2154
+what='CPython: 16 modules of its own test suite, case by case'
+limit=600
+needs=(/usr/bin/python3 python3 '/usr/lib/python3.*/test/test_threading.py' "libpython$(/usr/bin/python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null || echo 3.11)-testsuite")
+binaries=(/usr/bin/python3)
+
+workload() {
+    local code=0
+    "${guest[@]}" /usr/bin/python3 -m test --junit-xml "$PWD/results.xml" --timeout 300 \
+        test_threading test_subprocess test_socket test_fork1 test_thread test_queue test_signal test_ctypes test_mmap \
+        test_ssl test_select test_posix test_os test_pty test_wait4 test_faulthandler >log 2>&1 || code=$?
+    # Each case with its result; the log holds times and pids.
+    /usr/bin/python3 - results.xml <<'PYTHON' || tail -50 log
+import sys
+import xml.etree.ElementTree as tree
+cases = {}
+for case in tree.parse(sys.argv[1]).iter("testcase"):
+    children = [child.tag for child in case if child.tag in ("error", "failure", "skipped")]
+    cases[case.get("name")] = "".join(children) or "passed"
+for name, result in sorted(cases.items()):
+    print(name, result)
+print(len(cases), "cases")
+PYTHON
+    return "$code"
+}

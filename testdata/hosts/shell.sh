@@ -23,7 +23,7 @@ bash -c 'yes | head -1; echo "${PIPESTATUS[@]}"'
 text=''
 for i in $(seq 3000); do text+="line $i"$'\n'; done
 md5sum <<<"$text"
-echo "descriptors: $(find /proc/self/fd -type l | wc -l)"
+echo "descriptors that a child inherits: $(env -u LD_PRELOAD find /proc/self/fd -type l | wc -l)"
 exec 3<<<"here"
 cat <&3
 exit 7

@@ -6,7 +6,9 @@ binaries=(/usr/bin/python3)
 
 workload() {
     local code=0
-    "${guest[@]}" /usr/bin/python3 -m test --junit-xml "$PWD/results.xml" --timeout 300 \
+    # A virtual machine without a host that answers on vsock waits for ever there.
+    "${guest[@]}" /usr/bin/python3 -m test --junit-xml "$PWD/results.xml" --timeout 200 \
+        --ignore '*VSOCK*' \
         test_threading test_subprocess test_socket test_fork1 test_thread test_queue test_signal test_ctypes test_mmap \
         test_ssl test_select test_posix test_os test_pty test_wait4 test_faulthandler >log 2>&1 || code=$?
     # Each case with its result; the log holds times and pids.

@@ -1,0 +1,58 @@
+//! The `heap_v2` dump.
+
+use super::mallctl::{self, MallctlError};
+use std::ffi::CString;
+use std::fs::File;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::{fmt, io};
+
+/// Why there is no dump.
+#[derive(Debug)]
+pub(crate) enum DumpError {
+    /// `opt.prof` is false.
+    Unavailable,
+    /// No memory file could be made.
+    Memfd(io::Error),
+    Mallctl(MallctlError),
+}
+
+impl fmt::Display for DumpError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unavailable => f.write_str(
+                "profiling is not available: the process was started with prof:false in MALLOC_CONF; \
+                 remove that and restart it",
+            ),
+            Self::Memfd(error) => write!(f, "the kernel gave no memory file for the dump (memfd_create): {error}"),
+            Self::Mallctl(error) => write!(
+                f,
+                "{error}; the dump is written through /proc/self/fd, so /proc must be mounted in the process's root"
+            ),
+        }
+    }
+}
+
+/// Makes a dump in a memory file, so that it works with a read-only root and leaves nothing behind.
+pub(crate) fn heap_dump() -> Result<File, DumpError> {
+    if !mallctl::opt_prof() {
+        return Err(DumpError::Unavailable);
+    }
+    let file = memory_file("offheap-heap-dump").map_err(DumpError::Memfd)?;
+    // jemalloc opens a path; this one leads to the same memory file.
+    let path = CString::new(format!("/proc/self/fd/{}", file.as_raw_fd())).unwrap_or_default();
+    // SAFETY: `prof.dump` takes a `const char *`; the string outlives the call.
+    unsafe { mallctl::write("prof.dump", path.as_ptr()) }.map_err(DumpError::Mallctl)?;
+    Ok(file)
+}
+
+/// An empty file that lives in memory.
+pub(crate) fn memory_file(name: &str) -> io::Result<File> {
+    let name = CString::new(name)?;
+    // SAFETY: a NUL-terminated name.
+    let fd = unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: a descriptor just made, owned by nobody else.
+    Ok(File::from(unsafe { OwnedFd::from_raw_fd(fd) }))
+}

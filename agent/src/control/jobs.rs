@@ -1,0 +1,130 @@
+//! The agent's state, and the threads that answer requests.
+
+use super::profile::Profiler;
+use super::request::Request;
+use super::response::Response;
+use super::stats::StatsReader;
+use super::thread::spawn_quietly;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// Threads that answer at the same time. They end when there is nothing to do.
+const WORKERS_MAX: usize = 4;
+
+/// Everything that requests are answered from.
+pub(crate) struct Agent {
+    pub(crate) profiler: Profiler,
+    pub(crate) stats: StatsReader,
+    /// The host's `malloc` is this library's.
+    pub(crate) malloc_is_ours: bool,
+    pub(crate) requests: AtomicU64,
+    pub(crate) rejected: AtomicU64,
+    pub(crate) dumps: AtomicU64,
+    /// A dump is being made.
+    pub(crate) dumping: AtomicBool,
+    socket_path: OnceLock<String>,
+}
+
+impl Agent {
+    /// A new agent. Must be called before `main`.
+    pub(crate) fn new(malloc_is_ours: bool) -> Self {
+        Self {
+            profiler: Profiler::new(),
+            stats: StatsReader::default(),
+            malloc_is_ours,
+            requests: AtomicU64::new(0),
+            rejected: AtomicU64::new(0),
+            dumps: AtomicU64::new(0),
+            dumping: AtomicBool::new(false),
+            socket_path: OnceLock::new(),
+        }
+    }
+
+    /// Path of the socket, empty before it was made.
+    pub(crate) fn socket_path(&self) -> &str {
+        self.socket_path.get().map_or("", String::as_str)
+    }
+
+    pub(super) fn set_socket_path(&self, path: String) {
+        let _ = self.socket_path.set(path);
+    }
+}
+
+/// Number of a connection, never used twice.
+pub(crate) type ConnectionId = u64;
+
+/// Requests on their way to an answer.
+pub(crate) struct Jobs {
+    agent: Arc<Agent>,
+    /// Guards: the queue and the number of workers.
+    state: Mutex<State>,
+    /// Guards: answers that the server has not fetched yet. Never taken while `state` is held.
+    done: Mutex<Vec<(ConnectionId, Response)>>,
+    wake: Box<dyn Fn() + Send + Sync>,
+}
+
+#[derive(Default)]
+struct State {
+    queue: VecDeque<(ConnectionId, Request)>,
+    workers: usize,
+}
+
+impl Jobs {
+    /// `wake` is called when there is an answer to fetch.
+    pub(crate) fn new(agent: Arc<Agent>, wake: impl Fn() + Send + Sync + 'static) -> Arc<Self> {
+        Arc::new(Self { agent, state: Mutex::default(), done: Mutex::default(), wake: Box::new(wake) })
+    }
+
+    /// Answers a request on a worker. If no thread can be had, the caller answers it itself.
+    pub(crate) fn submit(self: &Arc<Self>, id: ConnectionId, request: Request) {
+        let mut state = lock(&self.state);
+        state.queue.push_back((id, request));
+        if state.workers >= WORKERS_MAX {
+            return;
+        }
+        state.workers += 1;
+        let jobs = Arc::clone(self);
+        let spawned = spawn_quietly("offheap-job", move || jobs.work());
+        if spawned.is_err() {
+            state.workers -= 1;
+            let alone = state.workers == 0;
+            drop(state);
+            if alone {
+                lock(&self.state).workers += 1;
+                self.work();
+            }
+        }
+    }
+
+    /// Answers that are ready.
+    pub(crate) fn take_done(&self) -> Vec<(ConnectionId, Response)> {
+        std::mem::take(&mut lock(&self.done))
+    }
+
+    fn work(&self) {
+        loop {
+            let job = {
+                let mut state = lock(&self.state);
+                match state.queue.pop_front() {
+                    Some(job) => job,
+                    None => {
+                        state.workers -= 1;
+                        return;
+                    }
+                }
+            };
+            let (id, request) = job;
+            // A panic is answered like any other failure: the worker count and the client must not be left hanging.
+            let answer = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.agent.answer(&request)));
+            let answer =
+                answer.unwrap_or_else(|_| Response::error(500, "the agent failed to answer; please report it"));
+            lock(&self.done).push((id, answer));
+            (self.wake)();
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

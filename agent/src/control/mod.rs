@@ -1,0 +1,29 @@
+//! What runs on the agent's own threads.
+
+mod connection;
+mod dump;
+mod info;
+mod jobs;
+mod knobs;
+mod log;
+mod mallctl;
+mod metrics;
+mod process;
+mod profile;
+mod purge;
+mod request;
+mod response;
+mod routes;
+mod server;
+mod socket;
+mod stats;
+mod thread;
+mod watched_fd;
+
+pub(crate) use jobs::Agent;
+pub(crate) use log::{Log, filter_jemalloc_messages, say};
+pub(crate) use mallctl::prof_active;
+pub(crate) use profile::fork_gate;
+pub(crate) use server::{remove_socket, start};
+pub(crate) use socket::SocketPath;
+pub(crate) use watched_fd::close_all_in_child;

@@ -1,0 +1,191 @@
+//! Starting and stopping the recording of allocations.
+
+use super::mallctl::{self, MallctlError};
+use super::process;
+use crate::hot::{self, BACKTRACE, BacktraceHook, ModuleTable, POOL, StartupImages};
+use offheap_wire::ProfileState;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Guards: the loader's lock, so that the host never forks while an agent thread holds it (the child could then never
+/// throw an exception). Taken around each `dl_iterate_phdr` of the agent, and by the host around `fork`.
+static FORK_GATE: Mutex<()> = Mutex::new(());
+
+/// Holds the fork gate; see [`FORK_GATE`].
+pub(crate) fn fork_gate() -> MutexGuard<'static, ()> {
+    FORK_GATE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Owner of the profiling state.
+pub(crate) struct Profiler {
+    startup_images: StartupImages,
+    /// Guards: the recording state, and thereby the order of the mallctls that change it. Taken before [`FORK_GATE`].
+    recording: Mutex<Recording>,
+}
+
+#[derive(Default)]
+struct Recording {
+    since: Option<f64>,
+    hook_installed: bool,
+}
+
+/// Why a recording could not be started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum StartError {
+    /// `opt.prof` is false.
+    Unavailable,
+    /// The rate is out of range.
+    LgSample(u64),
+    Mallctl(MallctlError),
+}
+
+impl std::fmt::Display for StartError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Unavailable => f.write_str(
+                "profiling is not available: the process was started with prof:false in MALLOC_CONF; \
+                 remove that and restart it",
+            ),
+            Self::LgSample(lg) => {
+                write!(f, "lg_sample {lg} is out of range: give the base-2 logarithm of bytes, 0 to {LG_SAMPLE_MAX}")
+            }
+            Self::Mallctl(error) => error.fmt(f),
+        }
+    }
+}
+
+impl From<MallctlError> for StartError {
+    fn from(error: MallctlError) -> Self {
+        Self::Mallctl(error)
+    }
+}
+
+/// Above, nothing is ever sampled.
+const LG_SAMPLE_MAX: u64 = 47;
+
+unsafe extern "C" {
+    /// `opt.prof_unbias` has no mallctl to be read by. The symbol is private to the jemalloc that is linked in, so that
+    /// a version without it fails to link instead of reporting a guess.
+    #[link_name = "_rjem_je_opt_prof_unbias"]
+    static OPT_PROF_UNBIAS: bool;
+}
+
+impl Profiler {
+    /// Must be called before `main`.
+    pub(crate) fn new() -> Self {
+        Self { startup_images: StartupImages::read(), recording: Mutex::new(Recording::default()) }
+    }
+
+    fn recording(&self) -> MutexGuard<'_, Recording> {
+        self.recording.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A recording that the configuration began (`prof_active:true`) goes on with this agent's unwinder.
+    pub(crate) fn adopt(&self) -> Result<(), StartError> {
+        let mut recording = self.recording();
+        recording.since = Some(process::now());
+        self.install_hook(&mut recording)
+    }
+
+    /// Begins a recording. One that is running with the same rate goes on; otherwise what was recorded is forgotten,
+    /// since samples of two rates cannot be added.
+    pub(crate) fn start(&self, lg_sample: Option<u64>) -> Result<ProfileState, StartError> {
+        if !mallctl::opt_prof() {
+            return Err(StartError::Unavailable);
+        }
+        if let Some(lg) = lg_sample.filter(|&lg| lg > LG_SAMPLE_MAX) {
+            return Err(StartError::LgSample(lg));
+        }
+        let mut recording = self.recording();
+        self.install_hook(&mut recording)?;
+        let now = lg_now();
+        let wanted = lg_sample.unwrap_or(now);
+        if !mallctl::prof_active() || wanted != now {
+            reset(Some(wanted))?;
+            recording.since = Some(process::now());
+        }
+        // SAFETY: `prof.active` is a bool.
+        unsafe { mallctl::write("prof.active", true) }?;
+        drop(recording);
+        Ok(self.state())
+    }
+
+    /// Ends the recording; what was recorded stays.
+    pub(crate) fn stop(&self) -> Result<ProfileState, StartError> {
+        if !mallctl::opt_prof() {
+            return Err(StartError::Unavailable);
+        }
+        let recording = self.recording();
+        // SAFETY: `prof.active` is a bool.
+        unsafe { mallctl::write("prof.active", false) }?;
+        drop(recording);
+        Ok(self.state())
+    }
+
+    /// Forgets what was recorded.
+    pub(crate) fn reset(&self) -> Result<ProfileState, StartError> {
+        if !mallctl::opt_prof() {
+            return Err(StartError::Unavailable);
+        }
+        let mut recording = self.recording();
+        reset(None)?;
+        recording.since = mallctl::prof_active().then(process::now);
+        drop(recording);
+        Ok(self.state())
+    }
+
+    /// The state now.
+    pub(crate) fn state(&self) -> ProfileState {
+        let recording = self.recording();
+        ProfileState {
+            available: mallctl::opt_prof(),
+            active: mallctl::prof_active(),
+            lg_sample: lg_now() as u32,
+            recording_since: recording.since,
+            // SAFETY: a plain bool that jemalloc writes once, while it starts.
+            prof_unbias: unsafe { OPT_PROF_UNBIAS },
+        }
+    }
+
+    /// Reads the loaded images again if some came or went. Called now and then by the agent thread while recording.
+    pub(crate) fn refresh(&self) {
+        if !self.recording().hook_installed {
+            return;
+        }
+        let gate = fork_gate();
+        let now = hot::loader_generation();
+        if hot::with_table(|table| table.generation) != Some(now) {
+            let table = hot::with_table(|known| ModuleTable::read(Some(known), &self.startup_images));
+            if let Some(table) = table {
+                hot::publish(table);
+            }
+        }
+        drop(gate);
+    }
+
+    fn install_hook(&self, recording: &mut Recording) -> Result<(), StartError> {
+        if recording.hook_installed {
+            return Ok(());
+        }
+        POOL.fill();
+        let gate = fork_gate();
+        hot::publish(ModuleTable::read(None, &self.startup_images));
+        drop(gate);
+        // SAFETY: the control takes a `prof_backtrace_hook_t`, which `BacktraceHook` is.
+        unsafe { mallctl::write::<BacktraceHook>("experimental.hooks.prof_backtrace", BACKTRACE) }?;
+        recording.hook_installed = true;
+        Ok(())
+    }
+}
+
+fn lg_now() -> u64 {
+    // SAFETY: `prof.lg_sample` is a size_t.
+    unsafe { mallctl::read::<usize>("prof.lg_sample") }.unwrap_or(0) as u64
+}
+
+fn reset(lg_sample: Option<u64>) -> Result<(), MallctlError> {
+    match lg_sample {
+        // SAFETY: `prof.reset` takes a size_t.
+        Some(lg) => unsafe { mallctl::write("prof.reset", lg as usize) },
+        None => mallctl::act("prof.reset"),
+    }
+}

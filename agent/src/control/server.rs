@@ -1,0 +1,263 @@
+//! The agent thread: one poll loop over the socket and its clients.
+
+use super::connection::{Connection, Step};
+use super::jobs::{Agent, Jobs};
+use super::log::say;
+use super::socket::{Bound, SocketPath};
+use super::thread::spawn_quietly;
+use super::watched_fd::WatchedFd;
+use super::{mallctl, socket};
+use std::io;
+use std::mem;
+use std::os::fd::RawFd;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Clients at the same time; one more makes the one go that has been idle longest.
+const CONNECTIONS_MAX: usize = 128;
+/// While recording, the loaded images are looked at this often.
+const REFRESH_INTERVAL: Duration = Duration::from_millis(100);
+/// Pause in accepting when the host has no descriptors left.
+const EXHAUSTED_PAUSE: Duration = Duration::from_millis(100);
+
+/// Guards: path and inode of the socket to remove at exit.
+static SOCKET_FILE: Mutex<Option<(String, u64)>> = Mutex::new(None);
+/// Process that the agent thread runs in; a forked child differs.
+static OWNER: AtomicU32 = AtomicU32::new(0);
+
+/// Starts the agent thread.
+pub(crate) fn start(agent: Arc<Agent>, path: SocketPath) -> io::Result<()> {
+    OWNER.store(std::process::id(), Relaxed);
+    spawn_quietly("offheap", move || {
+        enable_background_thread();
+        match path.bind() {
+            Ok(bound) => Server::run(&agent, bound),
+            Err(error) => {
+                say(&error.to_string());
+                without_socket(&agent);
+            }
+        }
+    })
+}
+
+/// Removes the socket of a process that ends.
+pub(crate) fn remove_socket() {
+    if OWNER.load(Relaxed) != std::process::id() {
+        return;
+    }
+    // The agent thread may be about to write it; then the file stays and the next start sweeps it.
+    if let Ok(mut file) = SOCKET_FILE.try_lock()
+        && let Some((path, inode)) = file.take()
+    {
+        socket::remove(&path, inode);
+    }
+}
+
+/// jemalloc gives unused pages back on a thread of its own. Switched on here and not by the configuration, which would
+/// start it in the middle of the host's first allocation and aborts hosts that are not ready for that.
+fn enable_background_thread() {
+    // SAFETY: size_t and bool.
+    let _ = unsafe {
+        mallctl::write("max_background_threads", 1usize).and_then(|()| mallctl::write("background_thread", true))
+    };
+}
+
+/// Profiling can have been asked for by the environment: the images are kept fresh even so.
+fn without_socket(agent: &Agent) {
+    while mallctl::prof_active() {
+        std::thread::sleep(REFRESH_INTERVAL);
+        agent.profiler.refresh();
+    }
+}
+
+struct Server<'a> {
+    agent: &'a Agent,
+    jobs: Arc<Jobs>,
+    listener: WatchedFd,
+    wake: WatchedFd,
+    connections: Vec<Connection>,
+    next_id: u64,
+    accept_again: Option<Instant>,
+    /// User that made the socket; the host may change its own later.
+    owner: libc::uid_t,
+}
+
+impl Server<'_> {
+    fn run(agent: &Arc<Agent>, bound: Bound) {
+        say(&format!("serving {}", bound.path));
+        agent.set_socket_path(bound.path.clone());
+        *SOCKET_FILE.lock().unwrap_or_else(PoisonError::into_inner) = Some((bound.path, bound.inode));
+        let (wake, waker) = match wake_pair() {
+            Ok(pair) => pair,
+            Err(error) => return say(&format!("no control socket: {error}")),
+        };
+        let jobs = Jobs::new(Arc::clone(agent), move || {
+            if let Some(fd) = waker.get() {
+                // A full buffer means that the server is being woken already.
+                // SAFETY: sends one byte.
+                unsafe { libc::send(fd, [0u8].as_ptr().cast(), 1, libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT) };
+            }
+        });
+        let mut server = Server {
+            agent,
+            jobs,
+            listener: bound.listener,
+            wake,
+            connections: Vec::new(),
+            next_id: 0,
+            accept_again: None,
+            // SAFETY: no preconditions.
+            owner: unsafe { libc::geteuid() },
+        };
+        while server.turn() {}
+        say("the control socket was closed by the process itself; the agent is silent from now on");
+    }
+
+    /// One round of the loop; `false` when the host closed the agent's descriptors.
+    fn turn(&mut self) -> bool {
+        let (Some(listener), Some(wake)) = (self.listener.get(), self.wake.get()) else { return false };
+        let now = Instant::now();
+        let accepting = self.accept_again.is_none_or(|again| again <= now);
+        let entry = |fd: RawFd, events| libc::pollfd { fd, events, revents: 0 };
+        let mut polled = vec![entry(if accepting { listener } else { -1 }, libc::POLLIN), entry(wake, libc::POLLIN)];
+        self.connections.retain(|connection| connection.interest().is_some());
+        polled.extend(self.connections.iter().map(|connection| {
+            let (fd, events) = connection.interest().unwrap_or((-1, 0));
+            entry(fd, events)
+        }));
+        let recording = mallctl::prof_active();
+        let timeout = self.timeout(now, recording);
+        // SAFETY: an array of as many entries as said.
+        unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, timeout) };
+
+        if recording {
+            self.agent.profiler.refresh();
+        }
+        if polled[1].revents != 0 {
+            drain_wake(wake);
+        }
+        // Before accepting, so that the entries still match the connections.
+        let ready: Vec<u64> = polled[2..]
+            .iter()
+            .zip(&self.connections)
+            .filter(|(entry, _)| entry.revents != 0)
+            .map(|(_, connection)| connection.id)
+            .collect();
+        for (id, response) in self.jobs.take_done() {
+            self.step(id, |connection| connection.respond(response));
+        }
+        for id in ready {
+            self.step(id, Connection::advance);
+        }
+        self.drop_overdue();
+        if polled[0].revents != 0 {
+            self.accept(listener);
+        }
+        true
+    }
+
+    fn timeout(&self, now: Instant, recording: bool) -> libc::c_int {
+        let deadlines = self.connections.iter().filter_map(Connection::deadline);
+        let deadline = deadlines.chain(self.accept_again).chain(recording.then(|| now + REFRESH_INTERVAL)).min();
+        match deadline {
+            None => -1,
+            Some(deadline) => deadline.saturating_duration_since(now).as_millis().min(60_000) as libc::c_int + 1,
+        }
+    }
+
+    fn step(&mut self, id: u64, act: impl FnOnce(&mut Connection) -> Step) {
+        let Some(index) = self.connections.iter().position(|connection| connection.id == id) else { return };
+        match act(&mut self.connections[index]) {
+            Step::Wait => {}
+            Step::Answer(request) => self.jobs.submit(id, request),
+            Step::Close => drop(self.connections.swap_remove(index)),
+            Step::Reject => {
+                self.agent.rejected.fetch_add(1, Relaxed);
+                drop(self.connections.swap_remove(index));
+            }
+        }
+    }
+
+    fn drop_overdue(&mut self) {
+        let now = Instant::now();
+        let before = self.connections.len();
+        self.connections.retain(|connection| connection.deadline().is_none_or(|deadline| deadline > now));
+        self.agent.rejected.fetch_add((before - self.connections.len()) as u64, Relaxed);
+    }
+
+    fn accept(&mut self, listener: RawFd) {
+        self.accept_again = None;
+        loop {
+            let flags = libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+            // SAFETY: accepts on our socket without asking for the address.
+            let fd = unsafe { libc::accept4(listener, std::ptr::null_mut(), std::ptr::null_mut(), flags) };
+            if fd < 0 {
+                let error = io::Error::last_os_error().raw_os_error();
+                if matches!(error, Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM | libc::ENOBUFS)) {
+                    self.accept_again = Some(Instant::now() + EXHAUSTED_PAUSE);
+                }
+                return;
+            }
+            // SAFETY: just accepted.
+            let Ok(fd) = (unsafe { WatchedFd::adopt(fd) }) else { continue };
+            self.admit(fd);
+        }
+    }
+
+    fn admit(&mut self, fd: WatchedFd) {
+        if self.connections.len() >= CONNECTIONS_MAX {
+            let idle = self.connections.iter().enumerate().filter_map(|(index, it)| Some((it.idle_since()?, index)));
+            let Some((_, index)) = idle.min() else { return };
+            self.agent.rejected.fetch_add(1, Relaxed);
+            drop(self.connections.swap_remove(index));
+        }
+        let refusal = fd.get().and_then(|fd| self.refusal(fd));
+        let id = self.next_id;
+        self.next_id += 1;
+        self.agent.rejected.fetch_add(u64::from(refusal.is_some()), Relaxed);
+        self.connections.push(Connection::new(id, fd, refusal));
+        self.step(id, Connection::advance);
+    }
+
+    /// Why the peer is not admitted: only root and the host's own user are.
+    fn refusal(&self, fd: RawFd) -> Option<String> {
+        // SAFETY: plain numbers.
+        let mut peer: libc::ucred = unsafe { mem::zeroed() };
+        let mut length = size_of::<libc::ucred>() as libc::socklen_t;
+        // SAFETY: fills in at most `length` bytes of ours.
+        let got = unsafe {
+            libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_PEERCRED, (&raw mut peer).cast(), &raw mut length)
+        };
+        if got != 0 {
+            return Some("the kernel does not say who you are (SO_PEERCRED)".into());
+        }
+        // SAFETY: no preconditions.
+        let euid = unsafe { libc::geteuid() };
+        let admitted = peer.uid == 0 || peer.uid == euid || peer.uid == self.owner;
+        (!admitted).then(|| {
+            format!(
+                "permission denied: the process belongs to uid {euid}, you are uid {}; run as that user or root",
+                peer.uid
+            )
+        })
+    }
+}
+
+/// Two connected datagram sockets: workers wake the poll loop through them.
+fn wake_pair() -> io::Result<(WatchedFd, WatchedFd)> {
+    let mut pair = [-1; 2];
+    let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    // SAFETY: fills in two numbers of ours.
+    if unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, pair.as_mut_ptr()) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: just made.
+    unsafe { Ok((WatchedFd::adopt(pair[0])?, WatchedFd::adopt(pair[1])?)) }
+}
+
+fn drain_wake(fd: RawFd) {
+    let mut byte = [0u8; 1];
+    // SAFETY: receives at most one byte.
+    while unsafe { libc::recv(fd, byte.as_mut_ptr().cast(), 1, libc::MSG_DONTWAIT) } > 0 {}
+}

@@ -1,0 +1,49 @@
+//! Threads of the agent.
+
+use super::mallctl;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Enough for building the module table and framehop's caches; virtual, touched as needed.
+const STACK_BYTES: usize = 512 << 10;
+
+/// Starts a thread that the host cannot notice by signals or profiles: every signal is blocked in it from its first
+/// instruction (a process-directed signal so goes to a thread of the host), and its allocations are not sampled.
+///
+/// A panic in `body` ends the thread and nothing else.
+pub(crate) fn spawn_quietly(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    let run = move || {
+        // SAFETY: `thread.prof.active` is a bool. Fails without `opt.prof`, when there is nothing to switch off.
+        let _ = unsafe { mallctl::write("thread.prof.active", false) };
+        let _ = catch_unwind(AssertUnwindSafe(body));
+    };
+    let blocked = SignalsBlocked::new();
+    let spawned = std::thread::Builder::new().name(name.to_owned()).stack_size(STACK_BYTES).spawn(run);
+    drop(blocked);
+    spawned.map(|_detached| ())
+}
+
+/// All signals of the current thread are blocked while this lives.
+struct SignalsBlocked {
+    before: libc::sigset_t,
+}
+
+impl SignalsBlocked {
+    fn new() -> Self {
+        // SAFETY: both sets are ours and initialised by the calls; a zeroed sigset_t is a valid value.
+        unsafe {
+            let mut all: libc::sigset_t = std::mem::zeroed();
+            let mut before: libc::sigset_t = std::mem::zeroed();
+            libc::sigfillset(&raw mut all);
+            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
+            Self { before }
+        }
+    }
+}
+
+impl Drop for SignalsBlocked {
+    fn drop(&mut self) {
+        // SAFETY: restores the mask that `new` found.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.before, std::ptr::null_mut()) };
+    }
+}

@@ -1,0 +1,6 @@
+//! The life of the agent in its host. Nothing imports this zone.
+
+mod constructor;
+mod defaults;
+mod environment;
+mod fork;

@@ -1,0 +1,191 @@
+//! Scratch space for walks, and the publication of the module table.
+//!
+//! A walk needs framehop's cache (some 30 KiB with its preallocated unwind rows) and the module table. The cache cannot
+//! be a thread-local: its destructor would run in threads of the host, and a first use would allocate inside `malloc`.
+//! So there is a fixed pool, filled before the hook is installed. A thread starts at the slot its thread pointer hashes
+//! to and so nearly always finds its own warm cache again.
+//!
+//! A taken slot also protects the table its walk uses (a hazard pointer): [`publish`] frees an old table only when no
+//! slot names it. The hook never waits; only the publisher does, on its own thread.
+
+use super::modules::ModuleTable;
+use framehop::{CacheNative, MustNotAllocateDuringUnwind};
+use std::cell::UnsafeCell;
+use std::ptr;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+pub(super) type HookCache = CacheNative<MustNotAllocateDuringUnwind>;
+
+/// Threads that can unwind at the same moment. More need as many threads preempted in the middle of a walk.
+const SLOTS: usize = 64;
+/// Slots that a thread tries before it gives up.
+const TRIES: usize = SLOTS;
+
+static TABLE: AtomicPtr<ModuleTable> = AtomicPtr::new(ptr::null_mut());
+
+/// The pool.
+pub(crate) static POOL: Pool = Pool { slots: [const { Slot::new() }; SLOTS], retired: Mutex::new(Vec::new()) };
+
+/// See the module.
+pub(crate) struct Pool {
+    slots: [Slot; SLOTS],
+    /// Guards: tables that were replaced while a walk used them. Taken on agent threads only.
+    retired: Mutex<Vec<*mut ModuleTable>>,
+}
+
+struct Slot {
+    /// Table in use by the walk that holds the slot; null when the slot is free; dangling-but-unique [`EMPTY`] when the
+    /// slot has no cache yet.
+    table: AtomicPtr<ModuleTable>,
+    cache: UnsafeCell<Option<HookCache>>,
+}
+
+/// Marks a slot that cannot be taken. Never dereferenced.
+const EMPTY: *mut ModuleTable = ptr::without_provenance_mut(1);
+
+// SAFETY: `cache` is only touched by the thread that took the slot by a compare-and-swap of `table`, or by `fill` while
+// the slot is EMPTY, which nobody else can take.
+unsafe impl Sync for Slot {}
+// SAFETY: the raw pointers in `retired` are owned; the tables behind them are immutable and own plain data.
+unsafe impl Sync for Pool {}
+
+impl Slot {
+    const fn new() -> Self {
+        Self { table: AtomicPtr::new(EMPTY), cache: UnsafeCell::new(None) }
+    }
+}
+
+/// A taken slot; given back when dropped.
+pub(super) struct Scratch<'a> {
+    slot: &'a Slot,
+    table: *const ModuleTable,
+}
+
+impl Scratch<'_> {
+    /// The table and the cache, together.
+    #[inline]
+    pub(super) fn parts(&mut self) -> Option<(&ModuleTable, &mut HookCache)> {
+        // SAFETY: the slot names `table`, so `publish` does not free it; and the slot is ours, so the cache is too.
+        let (table, cache) = unsafe { (&*self.table, &mut *self.slot.cache.get()) };
+        cache.as_mut().map(|cache| (table, cache))
+    }
+}
+
+impl Drop for Scratch<'_> {
+    fn drop(&mut self) {
+        self.slot.table.store(ptr::null_mut(), Ordering::Release);
+    }
+}
+
+impl Pool {
+    /// Makes the caches. Called before the hook is installed, on a thread with an ordinary stack.
+    pub(crate) fn fill(&self) {
+        let _filling = self.retired.lock();
+        for slot in &self.slots {
+            if slot.table.load(Ordering::Acquire) == EMPTY {
+                // SAFETY: an EMPTY slot cannot be taken, and the lock keeps out a second `fill`.
+                unsafe { *slot.cache.get() = Some(HookCache::new_in()) };
+                slot.table.store(ptr::null_mut(), Ordering::Release);
+            }
+        }
+    }
+
+    /// Takes a slot for one walk; `None` when there is no table yet or all slots are taken.
+    #[inline]
+    pub(super) fn take(&self) -> Option<Scratch<'_>> {
+        let first = thread_hash();
+        for attempt in 0..TRIES {
+            let slot = &self.slots[(first + attempt) % SLOTS];
+            let mut table = TABLE.load(Ordering::Acquire);
+            if table.is_null() {
+                return None;
+            }
+            if slot.table.compare_exchange(ptr::null_mut(), table, Ordering::SeqCst, Ordering::Relaxed).is_err() {
+                continue;
+            }
+            // The table can have been replaced before the slot named it. Then name the new one, until both agree.
+            loop {
+                let now = TABLE.load(Ordering::SeqCst);
+                if now == table {
+                    return Some(Scratch { slot, table });
+                }
+                slot.table.store(now, Ordering::SeqCst);
+                table = now;
+            }
+        }
+        None
+    }
+
+    /// In a forked child: the threads that held slots at the moment of the fork do not exist here.
+    pub(crate) fn reset_in_child(&self) {
+        for slot in &self.slots {
+            if slot.table.load(Ordering::Relaxed) != EMPTY {
+                slot.table.store(ptr::null_mut(), Ordering::Relaxed);
+            }
+        }
+    }
+
+    fn in_use(&self, table: *mut ModuleTable) -> bool {
+        self.slots.iter().any(|slot| slot.table.load(Ordering::SeqCst) == table)
+    }
+}
+
+/// Publishes a table. The one before is freed once no walk uses it: now, or at a later publication.
+pub(crate) fn publish(table: ModuleTable) {
+    let old = TABLE.swap(Box::into_raw(Box::new(table)), Ordering::SeqCst);
+    let Ok(mut retired) = POOL.retired.lock() else { return };
+    if !old.is_null() {
+        retired.push(old);
+    }
+    retired.retain(|&table| {
+        if POOL.in_use(table) {
+            return true;
+        }
+        // SAFETY: came from `Box::into_raw`, is no longer TABLE, and no slot names it. A walk that loaded it from TABLE
+        // but has not named it yet will find that TABLE differs and never dereference it.
+        drop(unsafe { Box::from_raw(table) });
+        false
+    });
+}
+
+/// Reads the published table on an agent thread.
+pub(crate) fn with_table<R>(read: impl FnOnce(&ModuleTable) -> R) -> Option<R> {
+    let mut scratch = POOL.take()?;
+    scratch.parts().map(|(table, _)| read(table))
+}
+
+/// A number that is the same for each call of a thread: derived from its thread pointer, which needs no thread-local
+/// storage of ours (that could call into the loader).
+#[inline]
+fn thread_hash() -> usize {
+    // Thread control blocks are at least a page apart; multiplying spreads them.
+    (super::arch::thread_pointer().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::modules::StartupImages;
+    use super::*;
+
+    #[test]
+    fn an_old_table_outlives_the_walk_that_uses_it() {
+        POOL.fill();
+        let startup = StartupImages::read();
+        publish(ModuleTable::read(None, &startup));
+        let mut walk = POOL.take().unwrap();
+        let table = walk.table.cast_mut();
+        publish(ModuleTable::read(None, &startup));
+        assert!(POOL.retired.lock().unwrap().contains(&table));
+        assert!(walk.parts().unwrap().0.is_code(publish as *const () as u64));
+        drop(walk);
+        publish(ModuleTable::read(None, &startup));
+        assert!(!POOL.retired.lock().unwrap().contains(&table));
+    }
+
+    #[test]
+    fn a_thread_finds_its_slot_again() {
+        assert_eq!(thread_hash(), thread_hash());
+        assert!(thread_hash() < SLOTS);
+    }
+}

@@ -11,6 +11,7 @@
 //! ```
 
 use super::Function;
+use std::borrow::Cow;
 
 /// The function is written in Go (or in Go's assembler).
 ///
@@ -52,6 +53,38 @@ pub fn is_cgo_stub(name: &str) -> bool {
     ["_Cfunc_", "_C2func_", "_Cmacro_", "_cgoexp_", "_cgo_"].iter().any(|prefix| symbol.starts_with(prefix))
 }
 
+/// The name as Go's own profiles show it: type arguments as `[...]`, no ABI suffix.
+///
+/// ```text
+/// main.(*Cache[go.shape.int]).Add  ->  main.(*Cache[...]).Add        runtime.asmcgocall.abi0  ->  runtime.asmcgocall
+/// ```
+#[must_use]
+pub fn shown(name: &str) -> Cow<'_, str> {
+    let name = name.strip_suffix(".abi0").or_else(|| name.strip_suffix(".abiinternal")).unwrap_or(name);
+    let (Some(open), Some(close)) = (name.find('['), name.rfind(']')) else { return Cow::Borrowed(name) };
+    if close < open || &name[open..=close] == "[...]" {
+        return Cow::Borrowed(name);
+    }
+    let mut shown = String::with_capacity(name.len());
+    let mut depth = 0_usize;
+    for c in name.chars() {
+        match c {
+            '[' => {
+                if depth == 0 {
+                    shown.push_str("[...");
+                }
+                depth += 1;
+            }
+            ']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth == 0 {
+            shown.push(c);
+        }
+    }
+    Cow::Owned(shown)
+}
+
 /// The function that `name` is a closure of: `main.handler` for `main.handler.func1`.
 #[must_use]
 pub fn enclosing(name: &str) -> Option<&str> {
@@ -87,7 +120,7 @@ pub fn innermost<'a>(functions: impl Iterator<Item = &'a Function>) -> Option<&'
 
 #[cfg(test)]
 mod tests {
-    use super::{Function, enclosing, innermost, is_cgo_stub, is_go};
+    use super::{Function, enclosing, innermost, is_cgo_stub, is_go, shown};
 
     fn function(name: &str, file: &str) -> Function {
         Function { name: name.into(), file: file.into(), ..Function::default() }
@@ -135,6 +168,21 @@ mod tests {
         assert_eq!(enclosing("main.handler.func1"), Some("main.handler"));
         assert_eq!(enclosing("main.handler.func"), None);
         assert_eq!(enclosing("main.function1"), None);
+    }
+
+    #[test]
+    fn names_are_shown_as_go_shows_them() {
+        for (name, expected) in [
+            ("main.handler", "main.handler"),
+            ("runtime.asmcgocall.abi0", "runtime.asmcgocall"),
+            ("main.(*Cache[go.shape.int]).Add", "main.(*Cache[...]).Add"),
+            ("main.(*Cache[...]).Add", "main.(*Cache[...]).Add"),
+            ("a.Map[go.shape.[]b.T,go.shape.string].func1", "a.Map[...].func1"),
+            ("a.F[x].g[y]", "a.F[...].g[...]"),
+            ("a]b[c", "a]b[c"),
+        ] {
+            assert_eq!(shown(name), expected, "{name}");
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What a report ranks: functions, lines, files, modules, threads or Go functions.
 
-use super::go_name::{innermost, is_cgo_stub, is_go, is_runtime};
+use super::go_name::{innermost, is_cgo_stub, is_go, is_runtime, shown};
 use super::hash::FastMap;
 use super::{Line, Location, LocationId, NO_STACK, Profile, Sample};
 use std::fmt;
@@ -206,7 +206,8 @@ impl<'a> Grouping<'a> {
             leaf_seen |= std::ptr::eq(function, leaf);
             if leaf_seen && is_go(function) && !is_runtime(&function.name) && !is_cgo_stub(&function.name) {
                 let node = self.line_node(location, line);
-                stack.push(self.id(node));
+                let name = shown(&node.name).into();
+                stack.push(self.id(Node { name, ..node }));
             }
         }
     }

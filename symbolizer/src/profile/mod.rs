@@ -1,12 +1,15 @@
 //! Samples, locations, functions and mappings: one model for raw and named data, and what can be asked of it.
 
 mod builder;
+mod diff;
 mod filter;
 pub mod go_name;
+mod go_table;
 mod graph;
 mod group;
 pub(crate) mod hash;
 mod health;
+mod merge;
 mod model;
 mod names;
 mod prune;
@@ -14,10 +17,13 @@ mod rank;
 mod stack;
 
 pub use builder::ProfileBuilder;
+pub use diff::{Diff, DiffRow, State, diff, diff_profile};
 pub use filter::{Filter, Matched, Matcher};
+pub use go_table::{GoFunction, GoTable, go_table};
 pub use graph::{Edge, Graph, GraphNode};
 pub use group::{GroupBy, NO_GO, NO_THREAD, Node, NodeId};
 pub use health::Health;
+pub use merge::{MergeError, Part, merge};
 pub use model::{
     Function, FunctionId, Label, LabelValue, Line, Location, LocationId, Mapping, MappingId, Profile, Sample, ValueType,
 };

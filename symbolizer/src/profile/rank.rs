@@ -1,7 +1,7 @@
 //! Flat and cumulative tables.
 
-use super::Profile;
 use super::group::{GroupBy, Grouping, Node, NodeId};
+use super::{Profile, Sample};
 use crate::sampling::SamplingPeriod;
 
 /// A table of the values of one type.
@@ -87,11 +87,30 @@ impl Profile {
     }
 
     /// Variance that sampling leaves in a sample's value; `None` when the number of picked allocations is not known.
-    pub(crate) fn variance(&self, sample: &super::Sample, value: usize) -> Option<f64> {
+    pub(crate) fn variance(&self, sample: &Sample, value: usize) -> Option<f64> {
         let period = SamplingPeriod(u64::try_from(self.period).unwrap_or(0));
-        let size = sample.label_number("bytes").unwrap_or(0) as f64;
-        let error = period.relative_error(sample.picked?, size) * sample.values[value] as f64;
+        let bytes = sample.values[value] as f64;
+        if period.is_everything() || bytes == 0.0 {
+            return Some(0.0);
+        }
+        let (picked, size) = self.picked(sample, value, period)?;
+        let error = period.relative_error(picked, size) * bytes;
         Some(error * error)
+    }
+
+    /// How many allocations were picked for a sample's value, and their mean size.
+    ///
+    /// A file does not say, but an estimate of N objects of size z rests on N·p(z) of them.
+    fn picked(&self, sample: &Sample, value: usize, period: SamplingPeriod) -> Option<(u64, f64)> {
+        let kind = &self.value_types[value].kind;
+        let place = |suffix: &str| self.value_index(&kind.replace("_objects", suffix).replace("_space", suffix));
+        let (objects, bytes) = (place("_objects")?, place("_space")?);
+        let (objects, bytes) =
+            (sample.values[objects].unsigned_abs() as f64, sample.values[bytes].unsigned_abs() as f64);
+        let size = if objects > 0.0 { bytes / objects } else { sample.label_number("bytes")? as f64 };
+        let estimated = (objects * period.probability(size)).round() as u64;
+        let is_live = kind.starts_with("inuse");
+        Some((sample.picked.filter(|_| is_live).unwrap_or(estimated).max(1), size))
     }
 }
 

@@ -37,6 +37,8 @@ pub(crate) enum Command {
     Check(commands::check::Args),
     /// Print Prometheus alerting rules with the thresholds of `check`, or a Grafana dashboard
     Rules(commands::rules::Args),
+    /// Explain RSS by owner, every byte, with a verdict
+    Ledger(commands::ledger::Args),
     /// Give unused pages back to the system
     Purge(commands::purge::Args),
     /// Turn dumps into a pprof protobuf, folded stacks or JSON
@@ -69,6 +71,7 @@ impl Command {
             Self::Doctor(args) => commands::doctor::run(&args),
             Self::Check(args) => commands::check::run(&args),
             Self::Rules(args) => commands::rules::run(&args),
+            Self::Ledger(args) => commands::ledger::run(&args),
             Self::Purge(args) => commands::purge::run(&args),
             Self::Convert(args) => commands::convert::run(args),
             Self::Top(args) => commands::top::run(args),

@@ -1,7 +1,8 @@
 //! The offheap command line: parse, dispatch, map to an exit code.
 //!
 //! Layers, leaf first: `exit`, `analysis` and `view` (pure), `output`, `interrupt`, `elf`, `cgroup`, `preload`,
-//! `target`, `client`, `reading`, `capture`, `observe`, `load`, `commands` (which never import each other), `args`.
+//! `go_endpoint`, `target`, `client`, `reading`, `process_memory`, `capture`, `observe`, `load`, `commands` (which
+//! never import each other), `args`.
 
 mod analysis;
 mod args;
@@ -12,12 +13,14 @@ mod client;
 mod commands;
 mod elf;
 mod exit;
+mod go_endpoint;
 mod interrupt;
 #[allow(dead_code)]
 mod load;
 mod observe;
 mod output;
 mod preload;
+mod process_memory;
 mod reading;
 mod target;
 #[allow(dead_code)]

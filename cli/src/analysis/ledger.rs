@@ -175,7 +175,15 @@ pub(crate) fn of(readings: Readings<'_>) -> Ledger {
     draft.ledger.lazy_free = total.lazy_free;
     draft.ledger.swap = total.swap;
 
-    draft.row(Owner::FileBacked, owners.part(Kind::File).rss, "smaps: mappings of files, changed pages included");
+    let files = owners.part(Kind::File);
+    draft.row(
+        Owner::FileBacked,
+        files.rss,
+        format!(
+            "smaps: mappings of files; {} B shared with other processes, {} B changed by this one",
+            files.shared, files.anonymous
+        ),
+    );
     draft.row(Owner::SharedMemory, owners.part(Kind::SharedMemory).rss, "smaps: memfd, /dev/shm, System V");
     draft.ledger.outside_allocators = owners.part(Kind::SharedMemory).rss;
 
@@ -266,7 +274,7 @@ mod tests {
             readable: true,
             writable: true,
             rss,
-            flags: Some(Flags { no_reserve, no_huge_pages: false }),
+            flags: Some(Flags { no_reserve }),
             ..Mapping::default()
         }
     }

@@ -29,8 +29,6 @@ pub(crate) struct Mapping {
     pub(crate) name: String,
     /// Resident.
     pub(crate) rss: u64,
-    /// Resident and changed by this process alone.
-    pub(crate) private_dirty: u64,
     /// Resident and mapped by other processes too.
     pub(crate) shared_resident: u64,
     /// Resident and not backed by a file any more, pages copied on write included.
@@ -51,8 +49,6 @@ pub(crate) struct Flags {
     /// `nr`: mapped with `MAP_NORESERVE`, as jemalloc (unless overcommitting is off) and glibc's arenas do and the Go
     /// runtime never does.
     pub(crate) no_reserve: bool,
-    /// `nh`: kept out of huge pages; since Linux 6.7 `MAP_STACK` sets it.
-    pub(crate) no_huge_pages: bool,
 }
 
 /// A line that has no place in the file.
@@ -133,7 +129,7 @@ fn value(mapping: &mut Mapping, line: &str) -> Option<()> {
     let (key, value) = line.split_once(':')?;
     if key == "VmFlags" {
         let has = |flag| value.split_ascii_whitespace().any(|f| f == flag);
-        mapping.flags = Some(Flags { no_reserve: has("nr"), no_huge_pages: has("nh") });
+        mapping.flags = Some(Flags { no_reserve: has("nr") });
         return Some(());
     }
     // `THPeligible: 0` and what later kernels add need not be a size.
@@ -141,7 +137,6 @@ fn value(mapping: &mut Mapping, line: &str) -> Option<()> {
     let bytes = kib.trim().parse::<u64>().ok()?.checked_mul(1024)?;
     match key {
         "Rss" => mapping.rss = bytes,
-        "Private_Dirty" => mapping.private_dirty = bytes,
         "Shared_Clean" | "Shared_Dirty" => mapping.shared_resident += bytes,
         "Anonymous" => mapping.anonymous = bytes,
         "AnonHugePages" => mapping.anon_huge_pages = bytes,
@@ -173,13 +168,12 @@ mod tests {
                     readable: true,
                     writable: true,
                     rss: 2044 << 10,
-                    private_dirty: 2032 << 10,
                     shared_resident: 12 << 10,
                     anonymous: 2044 << 10,
                     anon_huge_pages: 2048 << 10,
                     lazy_free: 64 << 10,
                     swap: 16 << 10,
-                    flags: Some(Flags { no_reserve: true, no_huge_pages: false }),
+                    flags: Some(Flags { no_reserve: true }),
                     ..Mapping::default()
                 },
                 Mapping {

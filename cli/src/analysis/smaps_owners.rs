@@ -54,6 +54,10 @@ pub(crate) struct Part {
     pub(crate) mappings: u64,
     /// Resident.
     pub(crate) rss: u64,
+    /// Of it, mapped by other processes too.
+    pub(crate) shared: u64,
+    /// Of it, without a file behind it.
+    pub(crate) anonymous: u64,
     /// Of it, given up by `MADV_FREE`.
     pub(crate) lazy_free: u64,
     /// Of it, in huge pages.
@@ -66,6 +70,8 @@ impl Part {
     fn add(&mut self, mapping: &Mapping) {
         self.mappings += u64::from(mapping.rss > 0);
         self.rss += mapping.rss;
+        self.shared += mapping.shared_resident;
+        self.anonymous += mapping.anonymous;
         self.lazy_free += mapping.lazy_free;
         self.anon_huge_pages += mapping.anon_huge_pages;
         self.swap += mapping.swap;
@@ -100,6 +106,8 @@ impl Owners {
         self.parts.values().fold(Part::default(), |sum, part| Part {
             mappings: sum.mappings + part.mappings,
             rss: sum.rss + part.rss,
+            shared: sum.shared + part.shared,
+            anonymous: sum.anonymous + part.anonymous,
             lazy_free: sum.lazy_free + part.lazy_free,
             anon_huge_pages: sum.anon_huge_pages + part.anon_huge_pages,
             swap: sum.swap + part.swap,

@@ -73,7 +73,9 @@ impl Cause {
             Self::GoIdleMemory => {
                 Some("GOMEMLIMIT or a smaller GOGC makes the Go runtime return it; debug.FreeOSMemory does so at once")
             }
-            Self::OutsideBothAllocators => Some("look for mmap in C code: `strace -f -e trace=mmap,munmap -k` shows it"),
+            Self::OutsideBothAllocators => {
+                Some("look for mmap in C code: `strace -f -e trace=mmap,munmap -k` shows it")
+            }
             Self::Healthy | Self::NotEnoughToTell => None,
         }
     }
@@ -257,11 +259,8 @@ fn dominant(now: Evidence<'_>) -> Verdict {
     }
     let unsplit = now.ledger.bytes_of(&[Owner::GoHeap, Owner::Native, Owner::Unattributed]);
     if dominates(unsplit) {
-        let mut reasons = vec![format!(
-            "{} of RSS, {:.0} %, could not be divided by owner",
-            size(unsplit),
-            100.0 * share(unsplit)
-        )];
+        let mut reasons =
+            vec![format!("{} of RSS, {:.0} %, could not be divided by owner", size(unsplit), 100.0 * share(unsplit))];
         reasons.extend(now.ledger.notes.iter().cloned());
         return verdict(Cause::NotEnoughToTell, reasons, unsplit);
     }
@@ -333,4 +332,97 @@ fn reasons(part: Part, share: f64, now: Evidence<'_>) -> Vec<String> {
         Cause::Healthy | Cause::NotEnoughToTell => return reasons,
     });
     reasons
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Cause, Evidence, judge};
+    use crate::analysis::go_runtime::GoMemory;
+    use crate::analysis::ledger::{Ledger, Owner, Row};
+    use offheap_wire::{BinStats, Stats};
+    use std::time::Duration;
+
+    const MIB: u64 = 1 << 20;
+
+    /// A service of 20 MiB of images with these rows.
+    fn ledger(rows: &[(Owner, u64)]) -> Ledger {
+        let rows: Vec<Row> = rows
+            .iter()
+            .chain(&[(Owner::FileBacked, 20)])
+            .map(|(owner, mib)| Row { owner: *owner, bytes: mib * MIB, measured_by: String::new() })
+            .collect();
+        Ledger { rss: rows.iter().map(|row| row.bytes).sum(), rows, ..Ledger::default() }
+    }
+
+    /// `mib` live in one class from which `freed` of 100 were freed.
+    fn class(mib: u64, freed: u64) -> Stats {
+        let bin = BinStats {
+            size: 4096,
+            curregs: mib * 256,
+            nmalloc: Some(100),
+            ndalloc: Some(freed),
+            ..BinStats::default()
+        };
+        Stats { bins: vec![bin], ..Stats::default() }
+    }
+
+    fn one(ledger: &Ledger, native: Option<&Stats>) -> Cause {
+        judge(Evidence { ledger, native, go: None }, None).cause
+    }
+
+    #[test]
+    fn the_dominant_part_of_one_reading() {
+        let outside = Ledger { outside_allocators: 200 * MIB, ..ledger(&[(Owner::OtherAnonymous, 200)]) };
+        for (label, ledger, native, expected) in [
+            ("never freed", ledger(&[(Owner::JemallocLive, 200)]), class(200, 0), Cause::LiveNativeGrowth),
+            ("a cache", ledger(&[(Owner::JemallocLive, 200)]), class(200, 60), Cause::NotEnoughToTell),
+            ("pinned slabs", ledger(&[(Owner::JemallocSlabWaste, 190)]), class(3, 98), Cause::Fragmentation),
+            ("dirty pages", ledger(&[(Owner::JemallocUnreturned, 190)]), class(3, 98), Cause::PagesNotYetReturned),
+            ("Go objects", ledger(&[(Owner::GoInUse, 80), (Owner::GoStacks, 80)]), class(1, 0), Cause::GoHeap),
+            ("Go idle", ledger(&[(Owner::GoInUse, 40), (Owner::GoIdle, 90)]), class(1, 0), Cause::GoIdleMemory),
+            ("mmap", outside, class(1, 0), Cause::OutsideBothAllocators),
+            ("small", ledger(&[(Owner::JemallocLive, 9), (Owner::GoInUse, 9)]), class(9, 0), Cause::Healthy),
+            ("unasked", ledger(&[(Owner::Native, 300)]), class(0, 0), Cause::NotEnoughToTell),
+        ] {
+            assert_eq!(one(&ledger, Some(&native)), expected, "{label}");
+        }
+    }
+
+    #[test]
+    fn two_readings_tell_growth() {
+        let go = |next_gc| GoMemory { next_gc: next_gc * MIB, ..GoMemory::default() };
+        let (a, b) = (ledger(&[(Owner::JemallocLive, 100)]), ledger(&[(Owner::JemallocLive, 110)]));
+        let (c, d) = (ledger(&[(Owner::GoInUse, 10)]), ledger(&[(Owner::GoInUse, 20)]));
+        let stats = class(100, 50);
+        for (label, before, now, goals, expected, growing) in [
+            ("a cache that grows", &a, &b, (4, 4), Cause::LiveNativeGrowth, true),
+            ("a cache that does not", &b, &b, (4, 4), Cause::NotEnoughToTell, false),
+            ("a Go heap that grows", &c, &d, (16, 40), Cause::GoHeap, true),
+            ("a Go heap before its collection", &c, &d, (40, 40), Cause::Healthy, false),
+            ("RSS that falls", &d, &c, (40, 16), Cause::Healthy, false),
+        ] {
+            let (was, is) = (go(goals.0), go(goals.1));
+            let evidence = |ledger, go| Evidence { ledger, native: Some(&stats), go: Some(go) };
+            let verdict = judge(evidence(now, &is), Some((evidence(before, &was), Duration::from_secs(10))));
+            assert_eq!((verdict.cause, verdict.growing), (expected, Some(growing)), "{label}: {verdict:?}");
+        }
+    }
+
+    #[test]
+    fn never_freed_but_steady_is_no_growth() {
+        let ledger = ledger(&[(Owner::JemallocLive, 200)]);
+        let stats = class(200, 0);
+        let evidence = Evidence { ledger: &ledger, native: Some(&stats), go: None };
+        let verdict = judge(evidence, Some((evidence, Duration::from_secs(10))));
+        assert_eq!(verdict.cause, Cause::NotEnoughToTell);
+        assert!(verdict.reasons.iter().any(|reason| reason.contains("did not grow")), "{verdict:?}");
+    }
+
+    #[test]
+    fn the_numbers_that_decided_are_named() {
+        let ledger = ledger(&[(Owner::JemallocSlabWaste, 180)]);
+        let verdict = judge(Evidence { ledger: &ledger, native: None, go: None }, None);
+        assert_eq!(verdict.numbers["part"], (180 * MIB) as f64);
+        assert!(verdict.reasons[0].contains("180.0 MiB, 90 % of RSS (200.0 MiB)"), "{:?}", verdict.reasons);
+    }
 }

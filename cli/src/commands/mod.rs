@@ -8,6 +8,7 @@ pub(crate) mod doctor;
 pub(crate) mod dump;
 pub(crate) mod flame;
 pub(crate) mod frag;
+pub(crate) mod ledger;
 pub(crate) mod man;
 pub(crate) mod peek;
 pub(crate) mod profile;

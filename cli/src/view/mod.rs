@@ -8,6 +8,7 @@ pub(crate) mod flame;
 pub(crate) mod folded;
 pub(crate) mod fragmentation;
 pub(crate) mod json;
+pub(crate) mod ledger;
 pub(crate) mod profile_json;
 pub(crate) mod progress;
 pub(crate) mod ranking;

@@ -1,0 +1,8 @@
+//! The memory statistics of a Go service, asked of the service itself.
+
+mod endpoint;
+mod get;
+mod listening;
+mod pages;
+
+pub(crate) use endpoint::{Answer, GoEndpoint};

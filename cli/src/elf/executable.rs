@@ -53,10 +53,12 @@ pub(crate) fn read(file: &File) -> io::Result<Option<Executable>> {
 
     // A file without sections is still a whole executable: what follows only adds to the facts.
     let count = usize::from(header.e_shnum);
-    let Ok(table) = self::table(file, header.e_shoff, count as u64 * u64::from(header.e_shentsize)) else {
-        return Ok(Some(facts));
-    };
-    let Ok(sections) = SectionHeader::parse(&table, 0, count, ctx) else { return Ok(Some(facts)) };
+    // goblin takes a table at offset 0 for none at all: some bytes stand before it.
+    const BEFORE: u64 = 8;
+    let size = BEFORE + count as u64 * u64::from(header.e_shentsize);
+    let table = header.e_shoff.checked_sub(BEFORE).and_then(|start| self::table(file, start, size).ok());
+    let Some(table) = table else { return Ok(Some(facts)) };
+    let Ok(sections) = SectionHeader::parse(&table, BEFORE as usize, count, ctx) else { return Ok(Some(facts)) };
     let bytes_of = |section: &SectionHeader| self::table(file, section.sh_offset, section.sh_size).unwrap_or_default();
     let names = sections.get(usize::from(header.e_shstrndx)).map(bytes_of).unwrap_or_default();
     for section in &sections {
@@ -107,6 +109,17 @@ mod tests {
         let facts = read(&File::open("/proc/self/exe").unwrap()).unwrap().unwrap();
         assert!(facts.interpreter.unwrap().contains("ld-linux"));
         assert!(facts.is_64 && !facts.is_go);
+    }
+
+    #[test]
+    fn sections_are_known_by_their_names() {
+        let mut image = std::fs::read("/proc/self/exe").unwrap();
+        // A section that every dynamic executable has, renamed to one that only Go's linker writes.
+        let at = image.windows(16).rposition(|name| name == b"\0.gnu.version_r\0").unwrap();
+        image[at + 1..at + 15].copy_from_slice(b".go.buildinfo\0");
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&image).unwrap();
+        assert!(read(&file).unwrap().unwrap().is_go);
     }
 
     #[test]

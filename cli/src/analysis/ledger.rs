@@ -279,13 +279,15 @@ mod tests {
         }
     }
 
-    /// A Go arena with 40 MiB resident, jemalloc with 100 MiB, 7 MiB mapped directly.
+    /// A Go arena with 40 MiB resident, jemalloc with 100 MiB, 4 MiB mapped directly and 3 by the Go runtime.
     fn process() -> Vec<Mapping> {
         vec![
             Mapping { name: "/srv/svc".into(), ..mapping(0x40_0000, 8 * MIB, 5 * MIB, false) },
             mapping(0xc0_0000_0000, 64 * MIB, 40 * MIB, false),
             mapping(0x7f00_0000_0000, 256 * MIB, 100 * MIB, true),
-            mapping(0x7f10_0000_0000, 16 * MIB, 7 * MIB, false),
+            mapping(0x7f10_0000_0000, 16 * MIB, 4 * MIB, false),
+            mapping(0x7f20_0000_0000, MIB, MIB, false),
+            mapping(0x7f30_0000_0000, 2 * MIB, 2 * MIB, false),
             Mapping { name: "[stack]".into(), ..mapping(0x7ffc_0000_0000, MIB, 8192, false) },
         ]
     }

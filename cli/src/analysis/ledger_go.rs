@@ -56,8 +56,9 @@ pub(super) fn arenas(draft: &mut Draft, owners: &Owners, readings: Readings<'_>)
 
 /// The runtime's own structures; returns what of the anonymous mappings is nobody's.
 ///
-/// With named mappings they are measured. Without, MemStats says how much address space they have, and at most that much
-/// of the anonymous mappings is theirs: an upper bound, some MiB in a small process.
+/// With named mappings they are measured. Without, MemStats says how much address space they have. At most that much of
+/// the anonymous mappings is theirs, and none of a single mapping that is larger than all of them together: an upper
+/// bound, which is tight unless C code maps many small pieces.
 pub(super) fn runtime(
     draft: &mut Draft,
     owners: &Owners,
@@ -73,15 +74,15 @@ pub(super) fn runtime(
     }
     let Some((memory, source)) = readings.go else { return anonymous };
     let outside = memory.outside_arenas().saturating_sub(arenas.runtime_in_arenas);
-    let ([structures], left) = settle(anonymous, [outside]);
+    let structures = outside.min(owners.anonymous_up_to(memory.outside_arenas())).min(anonymous);
     draft.row(
         Owner::GoRuntime,
         structures + arenas.runtime_in_arenas,
         format!(
-            "{}: MSpanSys + MCacheSys + BuckHashSys + GCSys + OtherSys are {} B, at most what anonymous mappings hold",
+            "{}: MSpanSys + MCacheSys + BuckHashSys + GCSys + OtherSys are {} B; resident in anonymous mappings that fit",
             source.name(),
             memory.outside_arenas()
         ),
     );
-    left
+    anonymous - structures
 }

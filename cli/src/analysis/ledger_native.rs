@@ -8,8 +8,8 @@
 //!
 //! `resident` is an upper bound, since an allocation counts from the moment it is made and its pages only once they are
 //! touched. What is missing in the measured bytes is taken from padding (a page for each large allocation, of which
-//! mostly nothing is touched), then from metadata (a fresh process was seen to touch 1.2 of the 3.2 MiB that it counts,
-//! and the difference stays as it grows), then from live. Muzzy pages are not part of `resident`, although the kernel counts them
+//! mostly nothing is touched), then from half of metadata (a fresh process was seen to touch 1.2 of the 3.2 MiB that it
+//! counts, and the difference stays as it grows), then from live. Muzzy pages are not part of `resident`, although the kernel counts them
 //! until it takes them: they appear as `LazyFree`.
 
 use super::ledger::{Draft, Owner, settle};
@@ -59,8 +59,8 @@ fn divide(draft: &mut Draft, stats: &Stats, resident: u64, measured: u64, held: 
     let padding = active.saturating_sub(allocated).saturating_sub(waste);
     let unreturned = resident.saturating_sub(active).saturating_sub(metadata);
 
-    let claims = [unreturned, cached, waste, allocated - cached, metadata, padding];
-    let ([unreturned, cached, waste, live, metadata, padding], beyond) = settle(measured, claims);
+    let claims = [unreturned, cached, waste, metadata.div_ceil(2), allocated - cached, metadata / 2, padding];
+    let ([unreturned, cached, waste, half, live, other_half, padding], beyond) = settle(measured, claims);
     let ([held], unexplained) = settle(beyond, [held]);
     draft.ledger.native_untouched =
         claims.iter().fold(0_u64, |sum, claim| sum.saturating_add(*claim)).saturating_sub(measured);
@@ -70,7 +70,7 @@ fn divide(draft: &mut Draft, stats: &Stats, resident: u64, measured: u64, held: 
     draft.row(Owner::JemallocPadding, padding, "agent: active - allocated - slab waste");
     let also = if held > 0 { "; muzzy pages (LazyFree) and huge pages beyond resident" } else { "" };
     draft.row(Owner::JemallocUnreturned, unreturned + held, format!("agent: resident - active - metadata{also}"));
-    draft.row(Owner::JemallocMetadata, metadata, "agent: metadata, as far as touched");
+    draft.row(Owner::JemallocMetadata, half + other_half, "agent: metadata, as far as touched");
     unexplained
 }
 

@@ -82,6 +82,8 @@ impl Part {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Owners {
     parts: BTreeMap<Kind, Part>,
+    /// Size and resident bytes of each anonymous mapping.
+    anonymous: Vec<(u64, u64)>,
     /// The kernel named Go's mappings.
     pub(crate) go_named: bool,
 }
@@ -92,6 +94,9 @@ impl Owners {
         let mut owners = Self { go_named: mappings.iter().any(|m| go_name(m).is_some()), ..Self::default() };
         for (mapping, kind) in mappings.iter().zip(kinds(mappings, is_go)) {
             owners.parts.entry(kind).or_default().add(mapping);
+            if kind == Kind::Anonymous {
+                owners.anonymous.push((mapping.size(), mapping.rss));
+            }
         }
         owners
     }
@@ -99,6 +104,11 @@ impl Owners {
     /// The mappings of one kind.
     pub(crate) fn part(&self, kind: Kind) -> Part {
         self.parts.get(&kind).copied().unwrap_or_default()
+    }
+
+    /// Resident bytes of anonymous mappings that are no larger than `size`.
+    pub(crate) fn anonymous_up_to(&self, size: u64) -> u64 {
+        self.anonymous.iter().filter(|mapping| mapping.0 <= size).map(|mapping| mapping.1).sum()
     }
 
     /// All mappings.

@@ -156,7 +156,7 @@ fn never_freed(stats: &Stats) -> u64 {
 /// Judge a reading, or two that are `elapsed` apart.
 pub(crate) fn judge(now: Evidence<'_>, before: Option<(Evidence<'_>, Duration)>) -> Verdict {
     let mut verdict = match before {
-        None => dominant(now),
+        None => single(now),
         Some((before, elapsed)) => match growth(before, now, elapsed) {
             Some(verdict) => verdict,
             None => steady(before, now, elapsed),
@@ -212,6 +212,16 @@ fn growth(before: Evidence<'_>, now: Evidence<'_>, elapsed: Duration) -> Option<
     })
 }
 
+/// One reading: what it says of live memory, a second one would confirm.
+fn single(now: Evidence<'_>) -> Verdict {
+    let mut verdict = dominant(now);
+    let live = now.ledger.bytes(Owner::JemallocLive) >= FLOOR;
+    if verdict.cause == Cause::LiveNativeGrowth || verdict.cause == Cause::NotEnoughToTell && live {
+        verdict.reasons.push("a second reading (--interval 10s) would tell whether it grows, and how fast".into());
+    }
+    verdict
+}
+
 /// Two readings between which nothing grew: judged by size, but nothing may be called growth.
 fn steady(before: Evidence<'_>, now: Evidence<'_>, elapsed: Duration) -> Verdict {
     let mut verdict = dominant(now);
@@ -250,8 +260,7 @@ fn dominant(now: Evidence<'_>) -> Verdict {
     let live = now.ledger.bytes(Owner::JemallocLive);
     if dominates(live) && share(live) >= 0.5 {
         let reason = format!(
-            "live native memory is {}, {:.0} % of RSS, but memory of its size classes is freed too: a second reading \
-             (--interval 10s) would tell whether it grows",
+            "live native memory is {}, {:.0} % of RSS, but memory of its size classes is freed too: a cache or a leak",
             size(live),
             100.0 * share(live)
         );
@@ -307,9 +316,9 @@ fn reasons(part: Part, share: f64, now: Evidence<'_>) -> Vec<String> {
         size(ledger.rss)
     )];
     reasons.push(match part.cause {
-        Cause::LiveNativeGrowth => "at least 90 % of what was ever allocated in its size classes was never freed; a \
-                                    second reading (--interval 10s) shows the rate"
-            .into(),
+        Cause::LiveNativeGrowth => {
+            "at least 90 % of what was ever allocated in its size classes was never freed".into()
+        }
         Cause::Fragmentation => format!(
             "live native memory is {}: for each live byte jemalloc keeps {:.1} bytes of slabs free but pinned",
             size(ledger.bytes(Owner::JemallocLive)),

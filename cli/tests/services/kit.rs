@@ -102,6 +102,11 @@ impl Service {
         self.child.id().to_string()
     }
 
+    /// `http://HOST:PORT`
+    pub(crate) fn url(&self) -> String {
+        self.url.clone()
+    }
+
     /// Socket of the agent inside.
     pub(crate) fn socket(&self) -> PathBuf {
         self.dir.path().join("agent.sock")

@@ -1,0 +1,8 @@
+//! The commands that read profiles, on recorded and made-up inputs.
+
+mod field_inputs;
+mod kit;
+mod oracles;
+mod pictures;
+mod series;
+mod tables;

@@ -49,6 +49,10 @@ pub(crate) enum Command {
     Tree(commands::tree::Args),
     /// Show the callers and callees of functions that match
     Peek(commands::peek::Args),
+    /// Compare two readings, or the native profile with the Go heap
+    Diff(commands::diff::Args),
+    /// Add profiles up
+    Merge(commands::merge::Args),
     /// Draw a flame graph
     Flame(commands::flame::Args),
     /// Print a shell completion script
@@ -77,6 +81,8 @@ impl Command {
             Self::Top(args) => commands::top::run(args),
             Self::Tree(args) => commands::tree::run(args),
             Self::Peek(args) => commands::peek::run(args),
+            Self::Diff(args) => commands::diff::run(args),
+            Self::Merge(args) => commands::merge::run(&args),
             Self::Flame(args) => commands::flame::run(args),
             Self::Completions(args) => commands::completions::run(&args),
             Self::Man(args) => commands::man::run(&args),

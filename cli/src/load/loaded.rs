@@ -4,10 +4,11 @@ use super::series::{self, Dump, OrderedBy};
 use super::{Options, Source, usual_value};
 use crate::exit::Outcome;
 use crate::output;
+use crate::view::duration;
 use crate::view::progress::Progress;
-use anyhow::{Context, bail};
-use offheap_symbolizer::formats::{self, Parsed};
-use offheap_symbolizer::profile::Profile;
+use anyhow::{Context, anyhow, bail};
+use offheap_symbolizer::formats::{self, Origin, Parsed};
+use offheap_symbolizer::profile::{Label, Part, Profile};
 use offheap_symbolizer::{Report, symbolize};
 
 /// Above this share of bytes without a name, the user is told.
@@ -26,6 +27,8 @@ pub(crate) struct Loaded {
     pub(crate) profile: Profile,
     /// Name of the format it was read from.
     pub(crate) format: &'static str,
+    /// Whose memory it is.
+    pub(crate) origin: Origin,
     /// What was named and what was not.
     pub(crate) report: Report,
     /// Parts were left out, and the user did not ask to overlook it.
@@ -39,6 +42,24 @@ impl Loaded {
             (true, _) => Outcome::Partial,
             (false, true) => Outcome::Nothing,
             (false, false) => Outcome::Done,
+        }
+    }
+
+    /// As a part of a merged profile, labelled with its origin where that is known.
+    pub(crate) fn part(&self) -> Part<'_> {
+        let part = Part::new(&self.profile);
+        match self.origin {
+            Origin::Go => part.labelled(Label::text("origin", "go")),
+            Origin::Native => part.labelled(Label::text("origin", "native")),
+            Origin::Unknown => part,
+        }
+    }
+
+    /// Time of the reading, to be put after the name of the profile.
+    pub(crate) fn taken(&self) -> String {
+        match self.profile.time_nanos {
+            nanos @ 1.. => format!(", taken {}", duration::moment(nanos as f64 / 1e9)),
+            _ => String::new(),
         }
     }
 }
@@ -64,6 +85,44 @@ pub(crate) fn load_last(sources: &[Source], options: &Options) -> anyhow::Result
     }
 }
 
+/// Read the two ends of a series, or two profiles as they were given.
+///
+/// # Errors
+/// When one cannot be read, or there are more than two of different processes.
+pub(crate) fn load_ends(sources: &[Source], options: &Options) -> anyhow::Result<[Loaded; 2]> {
+    if let [base, new] = sources {
+        return Ok([load(base, options)?, load(new, options)?]);
+    }
+    let loaded = load_series(sources, options, |count| vec![0, count - 1])?;
+    <[Loaded; 2]>::try_from(loaded).map_err(|several| {
+        anyhow!("the {} profiles are not dumps of one process; name two, BASE and NEW", several.len())
+    })
+}
+
+/// Read profiles that are to be added up.
+///
+/// # Errors
+/// When one cannot be read, or two are of one process: those overlap.
+pub(crate) fn load_all(sources: &[Source], options: &Options) -> anyhow::Result<Vec<Loaded>> {
+    let raw: Vec<Raw> = sources.iter().map(|source| read(source, options)).collect::<anyhow::Result<_>>()?;
+    let names: Vec<String> = sources.iter().map(Source::short).collect();
+    if let Some((first, second)) = series::pair(&dumps(&raw, &names)) {
+        bail!(
+            "{} and {} are readings of one process: a series, not a sum, in which what lives on would count twice; \
+             `offheap diff` compares them, and `offheap top` shows the last",
+            sources[first],
+            sources[second]
+        );
+    }
+    Ok(raw.into_iter().map(|raw| raw.finish(options)).collect())
+}
+
+fn dumps<'a>(raw: &'a [Raw], names: &'a [String]) -> Vec<Dump<'a>> {
+    let dump =
+        |(raw, name): (&'a Raw, &'a String)| Dump { name, profile: &raw.parsed.profile, origin: raw.parsed.origin };
+    raw.iter().zip(names).map(dump).collect()
+}
+
 /// Read several profiles. Dumps of one process are a series, of which `pick` says which are wanted, given how many
 /// there are, oldest first; profiles of several processes are returned all, as they were given.
 ///
@@ -76,12 +135,7 @@ fn load_series(
 ) -> anyhow::Result<Vec<Loaded>> {
     let raw: Vec<Raw> = sources.iter().map(|source| read(source, options)).collect::<anyhow::Result<_>>()?;
     let names: Vec<String> = sources.iter().map(Source::short).collect();
-    let dumps: Vec<Dump<'_>> = raw
-        .iter()
-        .zip(&names)
-        .map(|(raw, name)| Dump { name, profile: &raw.parsed.profile, origin: raw.parsed.origin })
-        .collect();
-    let Some((order, ordered_by)) = series::order(&dumps) else {
+    let Some((order, ordered_by)) = series::order(&dumps(&raw, &names)) else {
         return Ok(raw.into_iter().map(|raw| raw.finish(options)).collect());
     };
     let picked: Vec<usize> = pick(order.len()).into_iter().map(|position| order[position]).collect();
@@ -176,6 +230,6 @@ impl Raw {
                 output::note(&format!("{source}: {warning}"));
             }
         }
-        Loaded { source, profile, format: parsed.format, report, partial }
+        Loaded { source, profile, format: parsed.format, origin: parsed.origin, report, partial }
     }
 }

@@ -49,6 +49,12 @@ pub(super) fn order(dumps: &[Dump<'_>]) -> Option<(Vec<usize>, OrderedBy)> {
     Some((order, OrderedBy::Position))
 }
 
+/// The first two dumps that are of one process.
+pub(super) fn pair(dumps: &[Dump<'_>]) -> Option<(usize, usize)> {
+    let pairs = (0..dumps.len()).flat_map(|second| (0..second).map(move |first| (first, second)));
+    pairs.into_iter().find(|&(first, second)| same_process(&dumps[first], &dumps[second]))
+}
+
 /// Two dumps of the same allocator in the same process: the same file is mapped at the same randomised address.
 fn same_process(a: &Dump<'_>, b: &Dump<'_>) -> bool {
     if let (Some(a), Some(b)) = (file_name(a.name), file_name(b.name))

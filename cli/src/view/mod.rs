@@ -3,10 +3,12 @@
 pub(crate) mod alerting_rules;
 pub(crate) mod amount;
 pub(crate) mod callgraph;
+pub(crate) mod difference;
 pub(crate) mod duration;
 pub(crate) mod flame;
 pub(crate) mod folded;
 pub(crate) mod fragmentation;
+pub(crate) mod go_table;
 pub(crate) mod json;
 pub(crate) mod ledger;
 pub(crate) mod profile_json;

@@ -53,8 +53,8 @@ const ROWS: &[(&str, i32, &[&str])] = &[
     ("f01-hostile-names.folded", 0, &[]),
     ("f02-deep-40000.folded", 0, &[]),
     ("f03-empty.folded", 3, &["no stacks"]),
-    ("s01-fragmented-51.txt", 1, &["statistics"]),
-    ("r04-live-stats-530.json", 1, &["statistics"]),
+    ("s01-fragmented-51.txt", 1, &["malloc_stats_print", "offheap stats"]),
+    ("r04-live-stats-530.json", 1, &["offheap stats"]),
 ];
 
 #[test]

@@ -1,6 +1,7 @@
 //! The commands that read profiles, on recorded and made-up inputs.
 
 mod field_inputs;
+mod go_and_native;
 mod kit;
 mod oracles;
 mod pictures;

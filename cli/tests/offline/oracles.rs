@@ -41,7 +41,6 @@ fn json(run: Run) -> serde_json::Value {
     serde_json::from_str(&run.stdout).expect("JSON")
 }
 
-/// Value of the last sample type by label-free stack text, as `go tool pprof -raw` prints samples.
 #[track_caller]
 fn pprof(arguments: &[&str]) -> String {
     run(Command::new("go").args(["tool", "pprof"]).args(arguments)).code(0).stdout
@@ -106,4 +105,58 @@ fn functions_have_their_names_and_their_bytes() {
     assert!((cum("leak") / leaked - 1.0).abs() < 0.2, "{} of {leaked}", cum("leak"));
     assert!(cum("insert") > 0.8 * 3000.0 * 4096.0, "{}", cum("insert"));
     assert_eq!(cum("cache"), 0.0, "it is gone by then");
+}
+
+#[test]
+fn a_difference_has_the_values_of_go_tool_pprof() {
+    let folder = scratch();
+    let file = |name: &str| folder.path().join(name);
+    let (base, new, ours) = (file("base.pb.gz"), file("new.pb.gz"), file("diff.pb.gz"));
+    let dumps: Vec<&str> = recorded().dumps.iter().map(|path| text(path)).collect();
+    offheap(&["convert", dumps[0], "-o", text(&base)]).code(0);
+    offheap(&["convert", dumps[2], "-o", text(&new)]).code(0);
+    offheap(&["diff", text(&base), text(&new), "-o", text(&ours)]).code(0);
+    let mut theirs = pprof_top(&["-diff_base", text(&base), text(&new)]);
+    let mut ours = pprof_top(&[text(&ours)]);
+    theirs.sort();
+    ours.sort();
+    assert!(!ours.is_empty());
+    assert_eq!(ours, theirs);
+}
+
+#[test]
+fn a_difference_says_what_grew_and_what_is_gone() {
+    let dumps: Vec<&str> = recorded().dumps.iter().map(|path| text(path)).collect();
+    // All three: a series, of which the ends are compared, whatever the order on the command line.
+    let run = offheap(&["diff", dumps[2], dumps[0], dumps[1], "--cum", "--json"]).code(0);
+    assert!(
+        run.stderr.contains("the 3 dumps are of one process") && run.stderr.contains("is the base"),
+        "{}",
+        run.stderr
+    );
+    let diff = json(run);
+    let row = |name: &str| {
+        let rows = diff["rows"].as_array().expect("rows");
+        rows.iter().find(|row| row["name"] == name).unwrap_or_else(|| panic!("{name} in {diff}")).clone()
+    };
+    assert_eq!(row("leak")["state"], "grew");
+    let delta = row("leak")["delta"].as_f64().expect("a number");
+    assert!((delta / (2500.0 * 10240.0) - 1.0).abs() < 0.2, "{delta}");
+    assert_eq!(row("cache")["state"], "gone");
+    let sum = |key: &str| diff[key].as_i64().expect("a number");
+    assert_eq!(sum("new_total") - sum("base_total"), sum("delta"));
+    // A profile against itself: nothing is left to show, and this is no failure.
+    let run = offheap(&["diff", dumps[1], dumps[1]]).code(0);
+    assert!(run.stdout.lines().count() == 2 && run.stdout.contains("are the same"), "{}", run.stdout);
+}
+
+#[test]
+fn readings_of_one_process_are_not_added_up() {
+    let folder = scratch();
+    let out = folder.path().join("sum.pb.gz");
+    let dumps: Vec<&str> = recorded().dumps.iter().map(|path| text(path)).collect();
+    offheap(&["merge", dumps[0], dumps[1], "-o", text(&out)])
+        .code(1)
+        .mentions(&["readings of one process", "offheap diff"]);
+    assert!(!out.exists());
 }

@@ -9,8 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// Take a dump and name its frames from the files of the process itself.
 pub(crate) fn capture(agent: &Agent, options: SymbolizeOptions) -> anyhow::Result<Parsed> {
     let info = agent.info()?;
-    let mut dump = Vec::new();
-    agent.heap(&mut dump)?;
+    let dump = agent.profile()?;
     let taken = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let mut parsed = formats::parse(&dump).context("the dump of the agent")?;
     drop(dump);

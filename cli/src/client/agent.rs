@@ -87,6 +87,12 @@ impl Agent {
         self.json("POST", wire::PURGE)
     }
 
+    /// The value of a mallctl.
+    pub(crate) fn mallctl(&self, name: &str) -> anyhow::Result<serde_json::Value> {
+        let mut answer: serde_json::Value = self.json("GET", &format!("{}{name}", wire::MALLCTL_PREFIX))?;
+        Ok(answer["value"].take())
+    }
+
     /// Stream the `heap_v2` dump; the bytes written are returned.
     pub(crate) fn heap(&self, to: &mut impl Write) -> anyhow::Result<u64> {
         let mut response = self.ask("GET", wire::PROFILE_HEAP)?;
@@ -97,6 +103,16 @@ impl Agent {
     pub(crate) fn samples(&self, to: &mut impl Write) -> anyhow::Result<u64> {
         let mut response = self.ask("GET", wire::PROFILE_SAMPLES)?;
         io::copy(&mut response.body, to).context("reading the sample table")
+    }
+
+    /// The most exact profile that the agent has: its sample table, else the `heap_v2` dump.
+    pub(crate) fn profile(&self) -> anyhow::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        if self.samples(&mut bytes).is_err() {
+            bytes.clear();
+            self.heap(&mut bytes)?;
+        }
+        Ok(bytes)
     }
 
     fn json<T: DeserializeOwned>(&self, method: &str, path: &str) -> anyhow::Result<T> {

@@ -94,7 +94,8 @@ fn facts_of(host: &Host) -> Facts {
 
 fn agent_facts(host: &Host) -> anyhow::Result<AgentFacts> {
     let agent = Agent::new(Target::of_host(host)?);
-    Ok(AgentFacts { info: agent.info()?, stats: agent.stats()? })
+    let background_thread = agent.mallctl("background_thread").ok().and_then(|value| value.as_bool());
+    Ok(AgentFacts { info: agent.info()?, stats: agent.stats()?, background_thread })
 }
 
 fn preload_refusal(host: &Host) -> Option<String> {

@@ -157,6 +157,7 @@ mod tests {
         let server = TestServer::start(move |method, path| {
             let answer = match path {
                 "/v1/info" => return (200, INFO.into()),
+                "/v1/profile/samples" => return (404, String::new()),
                 "/v1/profile/heap" => dump,
                 _ => STATE,
             };

@@ -123,12 +123,7 @@ fn uid() -> u32 {
 /// The sample table of a live process, or its dump where the agent has no table.
 fn read_process(target: &str) -> anyhow::Result<Input> {
     let agent = Agent::of(target)?;
-    let mut bytes = Vec::new();
-    if agent.samples(&mut bytes).is_err() {
-        bytes.clear();
-        agent.heap(&mut bytes)?;
-    }
-    Ok(Input { bytes, pid: Some(agent.pid()?) })
+    Ok(Input { bytes: agent.profile()?, pid: Some(agent.pid()?) })
 }
 
 fn fetch(url: &str) -> anyhow::Result<Vec<u8>> {

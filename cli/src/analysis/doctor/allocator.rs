@@ -120,11 +120,8 @@ fn decay(facts: &Facts, findings: &mut Vec<Finding>) {
             });
         }
     }
-    // The option says how it began; the agent switches the threads on after start, which only the running value shows.
-    let running = facts
-        .agent_facts()
-        .and_then(|agent| agent.info.jemalloc.config.get("background_thread_running"))
-        .map(|value| value == "true");
+    // What runs, not the option: the agent switches the threads on after start.
+    let running = facts.agent_facts().and_then(|agent| agent.background_thread);
     if running == Some(false) && time("dirty_decay_ms") != Some(0) {
         findings.push(Finding {
             id: "no-background-threads",
@@ -167,6 +164,7 @@ mod tests {
                 agent: AgentCounters::default(),
             },
             stats: Stats { narenas: Some(64), ..Stats::default() },
+            background_thread: Some(true),
         }
     }
 

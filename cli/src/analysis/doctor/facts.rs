@@ -37,6 +37,8 @@ pub(crate) struct Facts {
 pub(crate) struct AgentFacts {
     pub(crate) info: Info,
     pub(crate) stats: Stats,
+    /// Threads that return pages in the background run now.
+    pub(crate) background_thread: Option<bool>,
 }
 
 impl Facts {

@@ -217,11 +217,11 @@ mod tests {
         let empty = shown(&state, 120, 40);
         assert!(empty.contains("not recording") && empty.contains("q quit"), "{empty}");
         let bin = BinStats { size: 448, nregs: 64, slab_size: 28672, curregs: 6, curslabs: 3, ..BinStats::default() };
-        for second in 0..3 {
+        for second in [0, 3, 6] {
             state.apply(Event::Observed(Box::new(Observation {
                 taken_at: f64::from(second),
                 stats: Stats {
-                    allocated: Some((100 + second as u64) << 20),
+                    allocated: Some((100 + second as u64 / 3) << 20),
                     active: Some(400 << 20),
                     bins: vec![bin.clone()],
                     ..Stats::default()
@@ -235,7 +235,7 @@ mod tests {
         for part in [
             "rocks\\u{1b}db pid 17",
             "RSS 300.0 MiB",
-            "allocated 102.0 MiB  +60.0 MiB/min",
+            "allocated 102.0 MiB  +20.0 MiB/min",
             "100.0% ████████",
             "jemalloc live",
             "index 0.745",

@@ -62,7 +62,8 @@ fn subject(observer: &Observer) -> anyhow::Result<Subject> {
     Ok(Subject {
         name: info.exe.as_deref().and_then(file_name).unwrap_or_else(|| "process".into()),
         pid: observer.agent().pid().unwrap_or(info.pid),
-        jemalloc: info.jemalloc_version,
+        // `5.3.1-0-g81034ce1f…`: the commit says nothing more here.
+        jemalloc: info.jemalloc_version.split('-').next().unwrap_or_default().to_owned(),
     })
 }
 

@@ -8,6 +8,8 @@ use std::collections::VecDeque;
 const KEPT: usize = 300;
 /// Seconds over which growth is measured.
 const WINDOW: f64 = 60.0;
+/// Seconds that must have been seen: growth of a shorter time is noise, written per minute it is large noise.
+const LEAST: f64 = 5.0;
 
 /// The last readings.
 #[derive(Debug, Default)]
@@ -32,6 +34,10 @@ impl History {
         let since = self.last()?.taken_at - WINDOW;
         let recent = self.observations.iter().filter(|observation| observation.taken_at >= since);
         let points: Vec<(f64, f64)> = recent.filter_map(|o| Some((o.taken_at, figure(o)? as f64))).collect();
+        let seen = points.last()?.0 - points.first()?.0;
+        if seen < LEAST {
+            return None;
+        }
         growth::per_second(points.iter().copied())
     }
 

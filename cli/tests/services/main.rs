@@ -2,5 +2,6 @@
 
 mod crossing;
 mod kit;
+mod live;
 mod oracles;
 mod refusals;

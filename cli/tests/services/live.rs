@@ -26,7 +26,10 @@ fn ps_lists_the_host_with_its_socket() {
     let listed = json(offheap().args(["ps", "--json"]));
     assert_eq!(listed["schema"], "offheap.ps/1");
     let processes = listed["processes"].as_array().expect("a list");
-    let row = processes.iter().find(|row| row["pid"].to_string() == service.pid()).expect("the service is listed");
+    let row = processes
+        .iter()
+        .find(|row| row["pid"].as_u64().is_some_and(|pid| pid.to_string() == service.pid()))
+        .expect("the service is listed");
     assert_eq!((&row["agent"], &row["go"], &row["allocator"]), (&true.into(), &true.into(), &"offheap".into()));
     assert_eq!(row["socket"], service.socket().display().to_string());
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 const LG_SAMPLE: u32 = 14;
 
 struct Shown {
-    /// Bytes by innermost Go function outside the runtime.
+    /// Bytes below each Go function outside the runtime (cum).
     by_go: BTreeMap<String, i64>,
     /// The samples with their frames, leaf first.
     samples: Vec<(i64, Vec<String>)>,
@@ -31,7 +31,7 @@ fn leak_and_dump(program: &Path) -> Shown {
         .as_array()
         .expect("rows")
         .iter()
-        .map(|row| (text(&row["name"]), row["flat"].as_i64().expect("flat is a number")))
+        .map(|row| (text(&row["name"]), row["cum"].as_i64().expect("cum is a number")))
         .collect();
     let out = service.file("native.json");
     succeed(offheap().arg("convert").arg(&dump).args(["--to", "json", "-o"]).arg(&out), 0);

@@ -2,9 +2,11 @@
 
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
 /// Serialises `go build`: two tests may want the same service.
 static BUILDING: Mutex<()> = Mutex::new(());
@@ -94,6 +96,7 @@ impl Service {
         stdout.read_line(&mut line).expect("the service prints its address");
         let url = line.trim().strip_prefix("listening ").unwrap_or_else(|| panic!("no address in `{line}`")).to_owned();
         std::thread::spawn(move || std::io::copy(&mut stdout, &mut std::io::sink()));
+        await_socket(&dir.path().join("agent.sock"));
         Self { child, url, dir }
     }
 
@@ -134,6 +137,15 @@ impl Service {
     /// What the service says it holds.
     pub(crate) fn truth(&self) -> Value {
         serde_json::from_slice(&self.get("/truth")).expect("the truth is JSON")
+    }
+}
+
+/// The agent opens its socket on a thread of its own, so the service can be quicker.
+fn await_socket(path: &Path) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while UnixStream::connect(path).is_err() {
+        assert!(Instant::now() < deadline, "no agent at {}", path.display());
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
 

@@ -3,7 +3,7 @@
 mod kit;
 
 use kit::{Host, SocketDir, ask, await_that, compile, host, read_answer, run, under_agent};
-use offheap_wire::{Info, ProfileState, Purge, Stats};
+use offheap_wire::{Info, ProfileState, Purge, SampleTable, Stats};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -98,6 +98,37 @@ fn profiling_starts_stops_resets_and_dumps() {
     assert!(!dump.lines().any(|line| line.starts_with("@ ")), "{dump}");
     assert!(read::<ProfileState>(&host, "GET", "/debug/pprof/jemalloc/start").active);
     assert!(!read::<ProfileState>(&host, "GET", "/debug/pprof/jemalloc/stop").active);
+}
+
+#[test]
+fn samples_are_exact_and_go_when_freed() {
+    let mut host = start(&[]);
+    let state: ProfileState = read(&host, "POST", "/v1/profile/start?lg_sample=10");
+    host.tell("leak 100000 300");
+    let table: SampleTable = read(&host, "GET", "/v1/profile/samples");
+    assert_eq!((table.schema.as_str(), table.lg_sample), ("offheap.samples/1", 10));
+    assert_eq!((table.pid, table.recording_since), (host.pid(), state.recording_since));
+    let leaked = |table: &SampleTable| {
+        let live = table.sites.iter().flat_map(|site| &site.live);
+        live.filter(|sample| sample.size == 100_000 && sample.usable >= 100_000).count()
+    };
+    // At 1 KiB a sample, each allocation of 100,000 bytes is one, but for those before the first threshold that was
+    // drawn at the earlier rate.
+    assert!((250..=300).contains(&leaked(&table)), "{}", leaked(&table));
+    let site = table.sites.iter().max_by_key(|site| site.live.len()).unwrap();
+    assert!(site.stack.len() >= 6 && site.alloc_samples >= 250, "{site:?}");
+    assert!(site.live.iter().all(|sample| sample.age >= 0.0 && sample.age < 60.0));
+    assert!(table.threads.contains_key(&u64::from(host.pid())), "{:?}", table.threads);
+    let exe = table.modules.iter().find(|module| module.path.ends_with("interactive")).unwrap();
+    assert!(exe.build_id.len() == 40 && site.stack.iter().any(|at| (exe.start..exe.end).contains(at)), "{exe:?}");
+    assert!(table.maps.contains("liboffheap_agent.so"));
+    host.tell("free");
+    let table: SampleTable = read(&host, "GET", "/v1/profile/samples");
+    assert_eq!(leaked(&table), 0);
+    assert!(table.sites.iter().any(|site| site.alloc_samples >= 250), "cumulative counts stay");
+    read::<ProfileState>(&host, "POST", "/v1/profile/reset");
+    let info: Info = read(&host, "GET", "/v1/info");
+    assert_eq!((info.agent.samples_live, info.agent.samples_dropped), (0, 0));
 }
 
 #[test]

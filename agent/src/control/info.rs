@@ -2,7 +2,7 @@
 
 use super::jobs::Agent;
 use super::{mallctl, process, stats};
-use crate::hot::COUNTERS;
+use crate::hot::{self, COUNTERS};
 use offheap_wire::{AgentCounters, Info, JemallocConfig, StackEnd};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -31,6 +31,7 @@ impl Agent {
     pub(crate) fn counters(&self) -> AgentCounters {
         let _ = stats::advance_epoch();
         let hook = COUNTERS.view();
+        let (samples_live, samples_dropped) = hot::sample_counts();
         AgentCounters {
             own_bytes: stats::own_bytes(),
             stacks: hook.stacks,
@@ -40,7 +41,8 @@ impl Agent {
             rejected: self.rejected.load(Relaxed),
             dumps: self.dumps.load(Relaxed),
             more: BTreeMap::from([("stacks_busy".to_owned(), hook.busy)]),
-            ..Default::default()
+            samples_live,
+            samples_dropped,
         }
     }
 }

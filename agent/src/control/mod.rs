@@ -14,6 +14,7 @@ mod purge;
 mod request;
 mod response;
 mod routes;
+mod samples;
 mod server;
 mod socket;
 mod stats;

@@ -23,6 +23,12 @@ pub(crate) fn exe() -> Option<String> {
     Some(fs::read_link("/proc/self/exe").ok()?.to_string_lossy().into_owned())
 }
 
+/// Name of the machine or container.
+pub(crate) fn host_name() -> Option<String> {
+    let name = fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
+    Some(name.trim_end().to_owned())
+}
+
 /// Start time, Unix seconds.
 pub(crate) fn started_at() -> Option<f64> {
     // SAFETY: sysconf reads a constant.

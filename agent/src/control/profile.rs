@@ -2,7 +2,9 @@
 
 use super::mallctl::{self, MallctlError};
 use super::process;
-use crate::hot::{self, BACKTRACE, BacktraceHook, ModuleTable, POOL, StartupImages};
+use crate::hot::{
+    self, BACKTRACE, BacktraceHook, ModuleTable, POOL, SAMPLE, SAMPLE_FREE, SampleFreeHook, SampleHook, StartupImages,
+};
 use offheap_wire::ProfileState;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -83,6 +85,7 @@ impl Profiler {
     pub(crate) fn adopt(&self) -> Result<(), StartError> {
         let mut recording = self.recording();
         recording.since = Some(process::now());
+        hot::reset_samples(lg_now() as u32);
         self.install_hook(&mut recording)
     }
 
@@ -172,9 +175,20 @@ impl Profiler {
         drop(gate);
         // SAFETY: the control takes a `prof_backtrace_hook_t`, which `BacktraceHook` is.
         unsafe { mallctl::write::<BacktraceHook>("experimental.hooks.prof_backtrace", BACKTRACE) }?;
+        // SAFETY: likewise `prof_sample_hook_t` and `prof_sample_free_hook_t`.
+        unsafe {
+            mallctl::write::<SampleHook>("experimental.hooks.prof_sample", SAMPLE)?;
+            mallctl::write::<SampleFreeHook>("experimental.hooks.prof_sample_free", SAMPLE_FREE)?;
+        }
         recording.hook_installed = true;
         Ok(())
     }
+}
+
+/// The loaded images with their build ids.
+pub(crate) fn loaded_modules() -> Vec<offheap_wire::Module> {
+    let _gate = fork_gate();
+    hot::loaded_modules()
 }
 
 fn lg_now() -> u64 {
@@ -187,5 +201,7 @@ fn reset(lg_sample: Option<u64>) -> Result<(), MallctlError> {
         // SAFETY: `prof.reset` takes a size_t.
         Some(lg) => unsafe { mallctl::write("prof.reset", lg as usize) },
         None => mallctl::act("prof.reset"),
-    }
+    }?;
+    hot::reset_samples(lg_now() as u32);
+    Ok(())
 }

@@ -48,6 +48,10 @@ impl Agent {
             ("POST", wire::PROFILE_STOP) | ("POST" | "GET", wire::PPROF_STOP) => state(self.profiler.stop()),
             ("POST", wire::PROFILE_RESET) => state(self.profiler.reset()),
             ("GET", wire::PROFILE_HEAP | wire::PPROF_DUMP) => self.heap(),
+            ("GET", wire::PROFILE_SAMPLES) => match self.sample_file() {
+                Ok(file) => Response::file(file, "application/json"),
+                Err(error) => Response::error(500, format!("the sample table could not be written: {error}")),
+            },
             ("POST", wire::PURGE) => json_or(purge::purge_all()),
             (method, path) => match path.strip_prefix(wire::MALLCTL_PREFIX) {
                 Some(name) if !name.is_empty() => match method {

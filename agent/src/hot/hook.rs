@@ -2,8 +2,10 @@
 
 use super::arch;
 use super::counters::COUNTERS;
+use super::samples::{ENDS, hash_stack};
 use super::scratch::POOL;
 use super::walk;
+use offheap_wire::StackEnd;
 use std::ffi::{c_uint, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -32,6 +34,11 @@ unsafe extern "C" fn backtrace(vector: *mut *mut c_void, length: *mut c_uint, ca
             // SAFETY: jemalloc's own counter.
             unsafe { *length = walked.frames as c_uint };
             COUNTERS.stack(walked.end, walked.with_go);
+            if walked.end != StackEnd::Root {
+                // SAFETY: the frames just written.
+                let stack = unsafe { std::slice::from_raw_parts(vector.cast::<u64>().cast_const(), walked.frames) };
+                ENDS.put(hash_stack(stack), walked.end);
+            }
         }
         Ok(None) | Err(_) => {
             // SAFETY: as above.

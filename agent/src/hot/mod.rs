@@ -4,15 +4,22 @@
 //! [`memory`], no panic. Tables are built by the control zone and swapped in.
 
 mod arch;
+mod clock;
 mod counters;
 mod golang;
 mod hook;
 mod memory;
 mod modules;
+mod samples;
 mod scratch;
 mod walk;
 
+pub(crate) use clock::now_ns;
 pub(crate) use counters::COUNTERS;
 pub(crate) use hook::{BACKTRACE, BacktraceHook};
-pub(crate) use modules::{ModuleTable, StartupImages, loader_generation};
+pub(crate) use modules::{ModuleTable, StartupImages, loaded_modules, loader_generation};
+pub(crate) use samples::{
+    SAMPLE, SAMPLE_FREE, SampleFreeHook, SampleHook, SampleView, SiteView, counts as sample_counts,
+    reset as reset_samples, view as sample_view,
+};
 pub(crate) use scratch::{POOL, publish, with_table};

@@ -2,6 +2,7 @@
 
 use super::golang::{self, GoSections, GoText};
 use framehop::{ExplicitModuleSectionInfo, Module, MustNotAllocateDuringUnwind, Unwinder, UnwinderNative};
+use offheap_wire as wire;
 use std::ffi::{CStr, c_int, c_void};
 use std::fs::File;
 use std::ops::{Deref, Range};
@@ -146,6 +147,86 @@ impl StartupImages {
     }
 }
 
+/// The loaded images, for whoever reads addresses of this process elsewhere.
+pub(crate) fn loaded_modules() -> Vec<wire::Module> {
+    unsafe extern "C" fn each(info: *mut libc::dl_phdr_info, _: usize, out: *mut c_void) -> c_int {
+        // SAFETY: the loader passes a valid info of an image that it holds mapped, and `out` is the vector below.
+        unsafe {
+            if let Some(module) = describe(&*info) {
+                (*out.cast::<Vec<wire::Module>>()).push(module);
+            }
+        }
+        0
+    }
+    let mut list: Vec<wire::Module> = Vec::new();
+    // SAFETY: the callback fulfils its contract and does not unwind.
+    unsafe { libc::dl_iterate_phdr(Some(each), (&raw mut list).cast()) };
+    list
+}
+
+/// # Safety
+/// As for [`Image::read`].
+unsafe fn describe(info: &libc::dl_phdr_info) -> Option<wire::Module> {
+    // SAFETY: by the contract.
+    let headers = unsafe { program_headers(info) }?;
+    let of_type = |kind| headers.iter().filter(move |header| header.p_type == kind).map(|header| mapped(info, header));
+    let span = bounds(&of_type(libc::PT_LOAD).collect::<Vec<_>>());
+    // SAFETY: notes are in a mapped segment.
+    let build_id = of_type(libc::PT_NOTE).find_map(|notes| unsafe { build_id(&notes) });
+    Some(wire::Module { path: path_of(info), start: span.start, end: span.end, build_id: build_id.unwrap_or_default() })
+}
+
+/// The GNU build id among an image's notes.
+///
+/// ```text
+/// u32 name length   u32 description length   u32 type   name, padded to 4   description, padded to 4
+/// 4                 20                       3          "GNU\0"             the id
+/// ```
+///
+/// # Safety
+/// The range is mapped.
+unsafe fn build_id(notes: &Range<u64>) -> Option<String> {
+    const NT_GNU_BUILD_ID: u32 = 3;
+    let length = usize::try_from(notes.end.checked_sub(notes.start)?).ok()?;
+    // SAFETY: by the contract.
+    let mut rest: &[u8] = unsafe { std::slice::from_raw_parts(notes.start as *const u8, length) };
+    while let Some((head, tail)) = rest.split_at_checked(12) {
+        let word = |at: usize| head[at..at + 4].try_into().map_or(0, u32::from_le_bytes);
+        let (name_bytes, id_bytes) = (word(0) as usize, word(4) as usize);
+        let name = tail.get(..name_bytes)?;
+        let at = name_bytes.next_multiple_of(4);
+        let id = tail.get(at..at.checked_add(id_bytes)?)?;
+        if word(8) == NT_GNU_BUILD_ID && name == b"GNU\0" {
+            return Some(id.iter().map(|byte| format!("{byte:02x}")).collect());
+        }
+        rest = tail.get(at + id_bytes.next_multiple_of(4)..)?;
+    }
+    None
+}
+
+/// # Safety
+/// `info` comes from `dl_iterate_phdr`, during its callback.
+unsafe fn program_headers(info: &libc::dl_phdr_info) -> Option<&[libc::Elf64_Phdr]> {
+    // SAFETY: the loader's own description of the image.
+    (!info.dlpi_phdr.is_null())
+        .then(|| unsafe { std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) })
+}
+
+fn mapped(info: &libc::dl_phdr_info, header: &libc::Elf64_Phdr) -> Range<u64> {
+    let start = info.dlpi_addr.wrapping_add(header.p_vaddr);
+    start..start.saturating_add(header.p_memsz)
+}
+
+/// Path of an image; the loader leaves the executable's empty.
+fn path_of(info: &libc::dl_phdr_info) -> String {
+    // SAFETY: null, or a NUL-terminated string of the loader.
+    let name = (!info.dlpi_name.is_null()).then(|| unsafe { CStr::from_ptr(info.dlpi_name) }.to_string_lossy());
+    match name {
+        Some(name) if !name.is_empty() => name.into_owned(),
+        _ => std::fs::read_link("/proc/self/exe").map_or_else(|_| String::new(), |exe| exe.to_string_lossy().into()),
+    }
+}
+
 struct Collect<'a> {
     images: &'a mut Vec<Image>,
     startup_images: &'a StartupImages,
@@ -177,16 +258,10 @@ impl Image {
     /// # Safety
     /// `info` comes from `dl_iterate_phdr`, during its callback.
     unsafe fn read(info: &libc::dl_phdr_info, stays: bool) -> Option<Self> {
-        if info.dlpi_phdr.is_null() {
-            return None;
-        }
-        // SAFETY: the loader's own description of the image.
-        let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
+        // SAFETY: by the contract.
+        let headers = unsafe { program_headers(info) }?;
         let bias = info.dlpi_addr;
-        let range = |header: &libc::Elf64_Phdr| {
-            let start = bias.wrapping_add(header.p_vaddr);
-            start..start.saturating_add(header.p_memsz)
-        };
+        let range = |header: &libc::Elf64_Phdr| mapped(info, header);
         let loads = headers.iter().filter(|header| header.p_type == libc::PT_LOAD);
         let span = bounds(&loads.clone().map(range).collect::<Vec<_>>());
         // SAFETY: the dynamic section of an image that the loader holds mapped.
@@ -195,11 +270,11 @@ impl Image {
         let code = loads.clone().filter(|header| header.p_flags & libc::PF_X != 0).map(range).collect::<Vec<_>>();
 
         let mut image = Self {
-            path: if info.dlpi_name.is_null() {
-                String::new()
-            } else {
-                // SAFETY: a NUL-terminated string of the loader.
-                unsafe { CStr::from_ptr(info.dlpi_name) }.to_string_lossy().into_owned()
+            // The executable is opened by /proc/self/exe: its path can name another file by now.
+            path: match path_of(info) {
+                // SAFETY: the loader's string.
+                _ if info.dlpi_name.is_null() || unsafe { *info.dlpi_name } == 0 => "/proc/self/exe".into(),
+                path => path,
             },
             bias,
             span,
@@ -228,12 +303,10 @@ impl Image {
 
     /// Go's text in this image, if it is a Go program or library.
     fn go_text(&self) -> Option<GoText> {
-        // /proc/self/exe is the running file even when the path now names another one.
-        let path = if self.path.is_empty() { "/proc/self/exe" } else { &self.path };
-        if !path.starts_with('/') {
+        if !self.path.starts_with('/') {
             return None; // the vdso
         }
-        let file = File::open(path).ok()?;
+        let file = File::open(&self.path).ok()?;
         let read = |offset: u64, length: usize| {
             let mut bytes = vec![0; length];
             file.read_exact_at(&mut bytes, offset).ok().map(|()| bytes)

@@ -3,7 +3,7 @@
 mod kit;
 
 use kit::{Host, SocketDir, ask, await_that, compile, host, read_answer, run, under_agent};
-use offheap_wire::{Info, ProfileState, Purge, SampleTable, Stats};
+use offheap_wire::{Info, ProfileState, Purge, SampleTable, Stats, Triggers};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -129,6 +129,59 @@ fn samples_are_exact_and_go_when_freed() {
     read::<ProfileState>(&host, "POST", "/v1/profile/reset");
     let info: Info = read(&host, "GET", "/v1/info");
     assert_eq!((info.agent.samples_live, info.agent.samples_dropped), (0, 0));
+}
+
+#[test]
+fn triggers_write_whole_files_and_keep_few() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut host = start(&[]);
+    let rule = format!("rss>1M,every=0,keep=2,dir={}; rss>900T", directory.path().display());
+    let answer = ask(host.socket(), "POST", "/v1/triggers", &rule);
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    assert!(read::<Info>(&host, "GET", "/v1/info").profile.active, "a trigger needs a recording");
+    host.tell("leak 1000000 20");
+    let fired = |host: &Host| read::<Triggers>(host, "GET", "/v1/triggers").triggers[0].fired;
+    await_that("four files", || fired(&host) >= 4);
+    let list: Triggers = read(&host, "GET", "/v1/triggers");
+    assert_eq!(list.triggers[1].fired, 0);
+    assert!(list.triggers[0].value > Some(1048576.0) && list.triggers[0].threshold == 1048576.0);
+    let answer = ask(host.socket(), "DELETE", &format!("/v1/triggers/{}", list.triggers[0].id), "");
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let files = || {
+        let entries = std::fs::read_dir(directory.path()).unwrap();
+        entries.map(|entry| entry.unwrap().path()).collect::<Vec<_>>()
+    };
+    await_that("the last file's end", || files().iter().all(|path| !path.to_string_lossy().contains(".partial")));
+    await_that("old files to go", || files().len() <= 2);
+    for path in files() {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        assert!(name.contains(&format!("-{}-", host.pid())) && name.ends_with("-rss.samples.json"), "{name}");
+        let table: SampleTable = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+        assert!(!table.modules.is_empty() && !table.maps.is_empty());
+    }
+    assert_eq!(ask(host.socket(), "DELETE", "/v1/triggers/99", "").status, 404);
+    let answer = ask(host.socket(), "POST", "/v1/triggers", "rss>lots");
+    assert!(answer.status == 400 && answer.text().contains("1.5G"), "{}", answer.text());
+}
+
+#[test]
+fn a_trigger_can_come_from_the_environment_and_needs_no_socket() {
+    let directory = tempfile::tempdir().unwrap();
+    let rule = format!("allocated>10M,every=1000,dir={}", directory.path().display());
+    let mut child = under_agent(host("interactive"))
+        .env("OFFHEAP_TRIGGER", rule)
+        .env("OFFHEAP_SOCKET", "/no/such/directory/socket")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    child.stdin.as_mut().unwrap().write_all(b"leak 1000000 20\n").unwrap();
+    let name = |entry: std::io::Result<std::fs::DirEntry>| entry.unwrap().file_name().into_string().unwrap();
+    await_that("a file", || {
+        std::fs::read_dir(directory.path()).unwrap().map(name).any(|name| name.ends_with("-allocated.samples.json"))
+    });
+    drop(child.stdin.take());
+    assert_eq!(child.wait().unwrap().code(), Some(7));
 }
 
 #[test]

@@ -5,6 +5,7 @@ use super::request::Request;
 use super::response::Response;
 use super::stats::StatsReader;
 use super::thread::spawn_quietly;
+use super::triggers::Keeper;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -16,6 +17,7 @@ const WORKERS_MAX: usize = 4;
 pub(crate) struct Agent {
     pub(crate) profiler: Profiler,
     pub(crate) stats: StatsReader,
+    pub(crate) triggers: Keeper,
     /// The host's `malloc` is this library's.
     pub(crate) malloc_is_ours: bool,
     pub(crate) requests: AtomicU64,
@@ -32,6 +34,7 @@ impl Agent {
         Self {
             profiler: Profiler::new(),
             stats: StatsReader::default(),
+            triggers: Keeper::default(),
             malloc_is_ours,
             requests: AtomicU64::new(0),
             rejected: AtomicU64::new(0),

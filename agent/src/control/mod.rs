@@ -19,6 +19,7 @@ mod server;
 mod socket;
 mod stats;
 mod thread;
+mod triggers;
 mod watched_fd;
 
 pub(crate) use jobs::Agent;

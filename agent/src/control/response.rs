@@ -61,7 +61,7 @@ impl Response {
             Body::Bytes(bytes) => bytes.len() as u64,
             Body::File(_, length) => *length,
         };
-        let allow = if self.status == 405 { "Allow: GET, POST, PUT\r\n" } else { "" };
+        let allow = if self.status == 405 { "Allow: GET, POST, PUT, DELETE\r\n" } else { "" };
         format!(
             "HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {length}\r\n{allow}Connection: close\r\n\r\n",
             self.status,

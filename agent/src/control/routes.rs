@@ -9,13 +9,14 @@ use super::profile::StartError;
 use super::purge;
 use super::request::Request;
 use super::response::Response;
+use super::triggers::{self, RuleError};
 use offheap_wire as wire;
 use offheap_wire::ProfileState;
 use serde_json::Value;
 use std::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
 
 /// All paths, for the message about an unknown one.
-const PATHS: [&str; 14] = [
+const PATHS: [&str; 15] = [
     wire::INFO,
     wire::STATS,
     wire::STATS_JEMALLOC,
@@ -26,6 +27,7 @@ const PATHS: [&str; 14] = [
     wire::PROFILE_RESET,
     wire::PROFILE_HEAP,
     wire::PROFILE_SAMPLES,
+    wire::TRIGGERS,
     wire::PURGE,
     wire::PPROF_START,
     wire::PPROF_STOP,
@@ -52,7 +54,14 @@ impl Agent {
                 Ok(file) => Response::file(file, "application/json"),
                 Err(error) => Response::error(500, format!("the sample table could not be written: {error}")),
             },
+            ("GET", wire::TRIGGERS) => Response::json(&self.triggers.list()),
+            ("POST", wire::TRIGGERS) => match self.watch(&request.body) {
+                Ok(()) => Response::json(&self.triggers.list()),
+                Err(WatchError::Rule(error)) => Response::error(400, error.to_string()),
+                Err(WatchError::Start(error)) => Response::error(409, error.to_string()),
+            },
             ("POST", wire::PURGE) => json_or(purge::purge_all()),
+            ("DELETE", path) if path.starts_with(wire::TRIGGERS) => self.unwatch(path),
             (method, path) => match path.strip_prefix(wire::MALLCTL_PREFIX) {
                 Some(name) if !name.is_empty() => match method {
                     "GET" => knob(knobs::get(name)),
@@ -81,6 +90,25 @@ impl Agent {
         state(self.profiler.start(lg_sample))
     }
 
+    /// Puts trigger rules in force. What they are to write has to be recorded, so profiling is started if it is not on.
+    pub(crate) fn watch(&self, rules: &str) -> Result<(), WatchError> {
+        let rules = triggers::parse(rules, &default_directory()).map_err(WatchError::Rule)?;
+        if !self.profiler.state().active {
+            self.profiler.start(None).map_err(WatchError::Start)?;
+        }
+        self.triggers.add(rules);
+        Ok(())
+    }
+
+    fn unwatch(&self, path: &str) -> Response {
+        let id =
+            path.strip_prefix(wire::TRIGGERS).and_then(|rest| rest.strip_prefix('/')).and_then(|id| id.parse().ok());
+        match id {
+            Some(id) if self.triggers.remove(id) => Response::json(&self.triggers.list()),
+            _ => Response::error(404, format!("no such trigger {path:?}; GET {} lists their ids", wire::TRIGGERS)),
+        }
+    }
+
     fn heap(&self) -> Response {
         if self.dumping.swap(true, AcqRel) {
             return Response::error(409, "another dump is being made; try again when it is done");
@@ -96,6 +124,27 @@ impl Agent {
             Err(error) => Response::error(500, error.to_string()),
         }
     }
+}
+
+/// Why no trigger was put in force.
+pub(crate) enum WatchError {
+    Rule(RuleError),
+    Start(StartError),
+}
+
+impl std::fmt::Display for WatchError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Rule(error) => error.fmt(f),
+            Self::Start(error) => error.fmt(f),
+        }
+    }
+}
+
+/// Where files go that no directory was named for.
+fn default_directory() -> String {
+    // SAFETY: no preconditions.
+    format!("{}{}/dumps", wire::SOCKET_DIR_PREFIX, unsafe { libc::geteuid() })
 }
 
 fn json_or(value: Result<impl serde::Serialize, MallctlError>) -> Response {
@@ -132,5 +181,8 @@ fn knob(value: Result<Value, KnobError>) -> Response {
 }
 
 fn method_not_allowed(method: &str, path: &str) -> Response {
-    Response::error(405, format!("{path} is not asked with {method}; use GET to read, POST to act, PUT to set"))
+    Response::error(
+        405,
+        format!("{path} is not asked with {method}; use GET to read, POST to act, PUT to set, DELETE to end a trigger"),
+    )
 }

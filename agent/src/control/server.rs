@@ -6,7 +6,7 @@ use super::log::say;
 use super::socket::{Bound, SocketPath};
 use super::thread::spawn_quietly;
 use super::watched_fd::WatchedFd;
-use super::{mallctl, socket};
+use super::{mallctl, socket, triggers};
 use std::io;
 use std::mem;
 use std::os::fd::RawFd;
@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 
 /// Clients at the same time; one more makes the one go that has been idle longest.
 const CONNECTIONS_MAX: usize = 128;
-/// While recording, the loaded images are looked at this often.
-const REFRESH_INTERVAL: Duration = Duration::from_millis(100);
+/// While recording, the loaded images are looked at this often, and the triggers while there are any.
+const LOOK_INTERVAL: Duration = triggers::LOOK_INTERVAL;
 /// Pause in accepting when the host has no descriptors left.
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(100);
 
@@ -63,16 +63,17 @@ fn enable_background_thread() {
     };
 }
 
-/// Profiling can have been asked for by the environment: the images are kept fresh even so.
-fn without_socket(agent: &Agent) {
-    while mallctl::prof_active() {
-        std::thread::sleep(REFRESH_INTERVAL);
+/// Profiling or triggers can have been asked for by the environment: they work even so.
+fn without_socket(agent: &Arc<Agent>) {
+    while mallctl::prof_active() || !agent.triggers.is_idle() {
+        std::thread::sleep(LOOK_INTERVAL);
         agent.profiler.refresh();
+        agent.triggers.look(agent);
     }
 }
 
 struct Server<'a> {
-    agent: &'a Agent,
+    agent: &'a Arc<Agent>,
     jobs: Arc<Jobs>,
     listener: WatchedFd,
     wake: WatchedFd,
@@ -127,12 +128,16 @@ impl Server<'_> {
             entry(fd, events)
         }));
         let recording = mallctl::prof_active();
-        let timeout = self.timeout(now, recording);
+        let watching = !self.agent.triggers.is_idle();
+        let timeout = self.timeout(now, recording || watching);
         // SAFETY: an array of as many entries as said.
         unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, timeout) };
 
         if recording {
             self.agent.profiler.refresh();
+        }
+        if watching {
+            self.agent.triggers.look(self.agent);
         }
         if polled[1].revents != 0 {
             drain_wake(wake);
@@ -157,9 +162,9 @@ impl Server<'_> {
         true
     }
 
-    fn timeout(&self, now: Instant, recording: bool) -> libc::c_int {
+    fn timeout(&self, now: Instant, looking: bool) -> libc::c_int {
         let deadlines = self.connections.iter().filter_map(Connection::deadline);
-        let deadline = deadlines.chain(self.accept_again).chain(recording.then(|| now + REFRESH_INTERVAL)).min();
+        let deadline = deadlines.chain(self.accept_again).chain(looking.then(|| now + LOOK_INTERVAL)).min();
         match deadline {
             None => -1,
             Some(deadline) => deadline.saturating_duration_since(now).as_millis().min(60_000) as libc::c_int + 1,

@@ -70,6 +70,11 @@ unsafe fn begin(envp: *mut *mut c_char) {
     fork::register();
     let agent = Arc::new(Agent::new(malloc_is_ours()));
     profile(&agent, &environment);
+    if let Some(rules) = &environment.triggers
+        && let Err(error) = agent.watch(rules)
+    {
+        say(&format!("OFFHEAP_TRIGGER: {error}"));
+    }
     if let Err(error) = control::start(agent, environment.socket.clone()) {
         say(&format!("no agent thread could be started: {error}"));
     }

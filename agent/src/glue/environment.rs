@@ -15,6 +15,8 @@ pub(super) struct Environment {
     /// `OFFHEAP_PROFILE`: start profiling at once, at this rate or the configured one.
     pub(super) profile: Option<Option<u64>>,
     pub(super) socket: SocketPath,
+    /// `OFFHEAP_TRIGGER`: rules for files that the agent writes by itself.
+    pub(super) triggers: Option<String>,
     /// A value that was not understood, for the log.
     pub(super) complaint: Option<String>,
 }
@@ -28,6 +30,7 @@ impl Environment {
             children: false,
             profile: None,
             socket: SocketPath::Default,
+            triggers: None,
             complaint: None,
         };
         for variable in variables {
@@ -38,6 +41,7 @@ impl Environment {
                 "OFFHEAP_LOG" => found.log = is_yes(value),
                 "OFFHEAP_CHILDREN" => found.children = is_yes(value),
                 "OFFHEAP_SOCKET" if !value.is_empty() => found.socket = SocketPath::Given(value.to_owned()),
+                "OFFHEAP_TRIGGER" if !value.is_empty() => found.triggers = Some(value.to_owned()),
                 "OFFHEAP_PROFILE" => match parse_profile(value) {
                     Ok(profile) => found.profile = profile,
                     Err(()) => {

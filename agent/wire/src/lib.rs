@@ -10,6 +10,7 @@ mod profile;
 mod purge;
 mod samples;
 mod stats;
+mod trigger;
 
 pub use error::ErrorBody;
 pub use info::{AgentCounters, Info, JemallocConfig};
@@ -18,3 +19,4 @@ pub use profile::ProfileState;
 pub use purge::Purge;
 pub use samples::{LiveSample, Module, SampleSite, SampleTable, StackEnd};
 pub use stats::{ArenaStats, BinStats, LargeStats, Stats};
+pub use trigger::{Trigger, Triggers};

@@ -20,6 +20,9 @@ pub const PROFILE_RESET: &str = "/v1/profile/reset";
 pub const PROFILE_HEAP: &str = "/v1/profile/heap";
 /// `GET`: [`SampleTable`](crate::SampleTable).
 pub const PROFILE_SAMPLES: &str = "/v1/profile/samples";
+/// `GET`: [`Triggers`](crate::Triggers). `POST` with rules as text: the same, with the new ones. `DELETE` of this path
+/// followed by `/ID`: the same, without it.
+pub const TRIGGERS: &str = "/v1/triggers";
 /// `POST`: [`Purge`](crate::Purge).
 pub const PURGE: &str = "/v1/purge";
 /// `POST` or `GET`: published alias of [`PROFILE_START`].

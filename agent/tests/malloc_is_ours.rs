@@ -44,6 +44,9 @@ fn only_the_allocators_names_are_exported() {
     for name in ["malloc", "free", "calloc", "realloc", "posix_memalign", "mallctl", "mallocx", "malloc_stats_print"] {
         assert!(names.contains(&name), "{name} is not exported");
     }
+    for name in ["unshare", "setns"] {
+        assert!(names.contains(&name), "{name} is not interposed");
+    }
     for name in &names {
         let foreign = ["malloc_conf", "rust", "offheap", "_rjem"].iter().any(|part| name.contains(part));
         assert!(!foreign, "{name} is exported");

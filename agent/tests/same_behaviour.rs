@@ -85,6 +85,15 @@ fn threads_in_c() {
 }
 
 #[test]
+fn namespaces_that_need_a_single_thread() {
+    same("unshare", &["--user", "--map-root-user", "id", "-u"], "");
+    same("unshare", &["--user", "--mount", "true"], "");
+    let enter = "import ctypes,os,time\ntime.sleep(0.2)\nc=ctypes.CDLL(None,use_errno=True)\n\
+                 print(c.unshare(0x10000000), ctypes.get_errno(), len(os.listdir('/proc/self/task'))>0)";
+    same("python3", &["-c", enter], "");
+}
+
+#[test]
 fn it_can_be_switched_off() {
     let with = run(under_agent("sh").args(["-c", "echo ok"]).env("OFFHEAP", "off"), "");
     assert_eq!(with.stdout, b"ok\n");

@@ -1,6 +1,7 @@
 //! The `heap_v2` dump.
 
 use super::mallctl::{self, MallctlError};
+use super::watched_fd;
 use std::ffi::CString;
 use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -54,5 +55,8 @@ pub(crate) fn memory_file(name: &str) -> io::Result<File> {
         return Err(io::Error::last_os_error());
     }
     // SAFETY: a descriptor just made, owned by nobody else.
-    Ok(File::from(unsafe { OwnedFd::from_raw_fd(fd) }))
+    unsafe {
+        let fd = watched_fd::moved_up(fd);
+        Ok(File::from(OwnedFd::from_raw_fd(fd)))
+    }
 }

@@ -26,6 +26,6 @@ pub(crate) use jobs::Agent;
 pub(crate) use log::{Log, filter_jemalloc_messages, say};
 pub(crate) use mallctl::prof_active;
 pub(crate) use profile::fork_gate;
-pub(crate) use server::{remove_socket, start};
+pub(crate) use server::{alone, remove_socket, start};
 pub(crate) use socket::SocketPath;
 pub(crate) use watched_fd::close_all_in_child;

@@ -10,8 +10,9 @@ use super::{mallctl, socket, triggers};
 use std::io;
 use std::mem;
 use std::os::fd::RawFd;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Clients at the same time; one more makes the one go that has been idle longest.
@@ -25,20 +26,28 @@ const EXHAUSTED_PAUSE: Duration = Duration::from_millis(100);
 static SOCKET_FILE: Mutex<Option<(String, u64)>> = Mutex::new(None);
 /// Process that the agent thread runs in; a forked child differs.
 static OWNER: AtomicU32 = AtomicU32::new(0);
+/// Guards: the agent thread, and that it is ended and started again by one thread of the host at a time.
+static RUNNING: Mutex<Option<Running>> = Mutex::new(None);
 
-/// Starts the agent thread.
-pub(crate) fn start(agent: Arc<Agent>, path: SocketPath) -> io::Result<()> {
+/// What is needed to end the agent thread.
+struct Running {
+    thread: JoinHandle<Option<AgentThread>>,
+    stop: Arc<AtomicBool>,
+    waker: Arc<WatchedFd>,
+}
+
+/// Makes the socket and starts the agent thread. Before `main`, so that the descriptors are made, and moved up, before
+/// the host opens its first.
+pub(crate) fn start(agent: Arc<Agent>, path: &SocketPath) -> io::Result<()> {
     OWNER.store(std::process::id(), Relaxed);
-    spawn_quietly("offheap", move || {
-        enable_background_thread();
-        match path.bind() {
-            Ok(bound) => Server::run(&agent, bound),
-            Err(error) => {
-                say(&error.to_string());
-                without_socket(&agent);
-            }
+    let server = match path.bind() {
+        Ok(bound) => Some(bound),
+        Err(error) => {
+            say(&error.to_string());
+            None
         }
-    })
+    };
+    AgentThread { server: Server::new(agent, server)? }.start()
 }
 
 /// Removes the socket of a process that ends.
@@ -46,7 +55,6 @@ pub(crate) fn remove_socket() {
     if OWNER.load(Relaxed) != std::process::id() {
         return;
     }
-    // The agent thread may be about to write it; then the file stays and the next start sweeps it.
     if let Ok(mut file) = SOCKET_FILE.try_lock()
         && let Some((path, inode)) = file.take()
     {
@@ -54,29 +62,95 @@ pub(crate) fn remove_socket() {
     }
 }
 
-/// jemalloc gives unused pages back on a thread of its own. Switched on here and not by the configuration, which would
-/// start it in the middle of the host's first allocation and aborts hosts that are not ready for that.
-fn enable_background_thread() {
-    // SAFETY: size_t and bool.
-    let _ = unsafe {
-        mallctl::write("max_background_threads", 1usize).and_then(|()| mallctl::write("background_thread", true))
-    };
+/// Runs `act` while the process has no thread of the agent's, and starts them again after.
+pub(crate) fn alone<R>(act: impl FnOnce() -> R) -> R {
+    if OWNER.load(Relaxed) != std::process::id() {
+        return act();
+    }
+    let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
+    let stopped = running.take().and_then(Running::end);
+    set_background_thread(false);
+    await_that_threads_are_gone();
+    let result = act();
+    if let Some(thread) = stopped {
+        // The lock is held: `start_into` fills it.
+        let _ = thread.start_into(&mut running);
+    }
+    result
 }
 
-/// Profiling or triggers can have been asked for by the environment: they work even so.
-fn without_socket(agent: &Arc<Agent>) {
-    while mallctl::prof_active() || !agent.triggers.is_idle() {
-        std::thread::sleep(LOOK_INTERVAL);
-        agent.profiler.refresh();
-        agent.triggers.look(agent);
+impl Running {
+    fn end(self) -> Option<AgentThread> {
+        self.stop.store(true, Release);
+        wake(&self.waker);
+        self.thread.join().ok().flatten()
     }
 }
 
-struct Server<'a> {
-    agent: &'a Arc<Agent>,
+/// A joined thread counts until the kernel has released it, which is a little after it is joined. Workers that answer a
+/// request end by themselves. Threads of the host do not: then this gives up, as the kernel will.
+fn await_that_threads_are_gone() {
+    const PATIENCE: Duration = Duration::from_millis(100);
+    let begin = Instant::now();
+    while begin.elapsed() < PATIENCE && std::fs::read_dir("/proc/self/task").is_ok_and(|tasks| tasks.count() > 1) {
+        std::thread::yield_now();
+    }
+}
+
+/// jemalloc gives unused pages back on a thread of its own. Switched on here and not by the configuration, which would
+/// start it in the middle of the host's first allocation and aborts hosts that are not ready for that.
+fn set_background_thread(on: bool) {
+    // SAFETY: size_t and bool.
+    let _ = unsafe {
+        mallctl::write("max_background_threads", 1usize).and_then(|()| mallctl::write("background_thread", on))
+    };
+}
+
+/// The server between two runs of its thread.
+struct AgentThread {
+    server: Server,
+}
+
+impl AgentThread {
+    fn start(self) -> io::Result<()> {
+        self.start_into(&mut RUNNING.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn start_into(self, running: &mut Option<Running>) -> io::Result<()> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let waker = Arc::clone(&self.server.waker);
+        let stop_seen = Arc::clone(&stop);
+        let mut server = self.server;
+        let thread = spawn_quietly("offheap", move || {
+            set_background_thread(true);
+            while !stop_seen.load(Acquire) {
+                if !server.turn() {
+                    say("the process closed the agent's descriptors; the agent is silent from now on");
+                    return None;
+                }
+            }
+            Some(AgentThread { server })
+        })?;
+        *running = Some(Running { thread, stop, waker });
+        Ok(())
+    }
+}
+
+fn wake(waker: &WatchedFd) {
+    if let Some(fd) = waker.get() {
+        // A full buffer means that the server is being woken already.
+        // SAFETY: sends one byte.
+        unsafe { libc::send(fd, [0u8].as_ptr().cast(), 1, libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT) };
+    }
+}
+
+struct Server {
+    agent: Arc<Agent>,
     jobs: Arc<Jobs>,
-    listener: WatchedFd,
+    /// None when no socket could be made: profiling and triggers of the environment work even so.
+    listener: Option<WatchedFd>,
     wake: WatchedFd,
+    waker: Arc<WatchedFd>,
     connections: Vec<Connection>,
     next_id: u64,
     accept_again: Option<Instant>,
@@ -84,40 +158,44 @@ struct Server<'a> {
     owner: libc::uid_t,
 }
 
-impl Server<'_> {
-    fn run(agent: &Arc<Agent>, bound: Bound) {
-        say(&format!("serving {}", bound.path));
-        agent.set_socket_path(bound.path.clone());
-        *SOCKET_FILE.lock().unwrap_or_else(PoisonError::into_inner) = Some((bound.path, bound.inode));
-        let (wake, waker) = match wake_pair() {
-            Ok(pair) => pair,
-            Err(error) => return say(&format!("no control socket: {error}")),
-        };
-        let jobs = Jobs::new(Arc::clone(agent), move || {
-            if let Some(fd) = waker.get() {
-                // A full buffer means that the server is being woken already.
-                // SAFETY: sends one byte.
-                unsafe { libc::send(fd, [0u8].as_ptr().cast(), 1, libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT) };
-            }
+impl Server {
+    fn new(agent: Arc<Agent>, bound: Option<Bound>) -> io::Result<Self> {
+        let (wake_fd, waker) = wake_pair()?;
+        let waker = Arc::new(waker);
+        let listener = bound.map(|bound| {
+            say(&format!("serving {}", bound.path));
+            agent.set_socket_path(bound.path.clone());
+            *SOCKET_FILE.lock().unwrap_or_else(PoisonError::into_inner) = Some((bound.path, bound.inode));
+            bound.listener
         });
-        let mut server = Server {
+        let jobs = Jobs::new(Arc::clone(&agent), {
+            let waker = Arc::clone(&waker);
+            move || wake(&waker)
+        });
+        Ok(Self {
             agent,
             jobs,
-            listener: bound.listener,
-            wake,
+            listener,
+            wake: wake_fd,
+            waker,
             connections: Vec::new(),
             next_id: 0,
             accept_again: None,
             // SAFETY: no preconditions.
             owner: unsafe { libc::geteuid() },
-        };
-        while server.turn() {}
-        say("the control socket was closed by the process itself; the agent is silent from now on");
+        })
     }
 
     /// One round of the loop; `false` when the host closed the agent's descriptors.
     fn turn(&mut self) -> bool {
-        let (Some(listener), Some(wake)) = (self.listener.get(), self.wake.get()) else { return false };
+        let Some(wake) = self.wake.get() else { return false };
+        let listener = match &self.listener {
+            None => -1,
+            Some(listener) => match listener.get() {
+                Some(listener) => listener,
+                None => return false,
+            },
+        };
         let now = Instant::now();
         let accepting = self.accept_again.is_none_or(|again| again <= now);
         let entry = |fd: RawFd, events| libc::pollfd { fd, events, revents: 0 };
@@ -137,7 +215,7 @@ impl Server<'_> {
             self.agent.profiler.refresh();
         }
         if watching {
-            self.agent.triggers.look(self.agent);
+            self.agent.triggers.look(&self.agent);
         }
         if polled[1].revents != 0 {
             drain_wake(wake);

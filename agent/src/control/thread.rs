@@ -3,6 +3,7 @@
 use super::mallctl;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::thread::JoinHandle;
 
 /// Enough for building the module table and framehop's caches; virtual, touched as needed.
 const STACK_BYTES: usize = 512 << 10;
@@ -11,16 +12,19 @@ const STACK_BYTES: usize = 512 << 10;
 /// instruction (a process-directed signal so goes to a thread of the host), and its allocations are not sampled.
 ///
 /// A panic in `body` ends the thread and nothing else.
-pub(crate) fn spawn_quietly(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<()> {
+pub(crate) fn spawn_quietly<T: Default + Send + 'static>(
+    name: &str,
+    body: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<JoinHandle<T>> {
     let run = move || {
         // SAFETY: `thread.prof.active` is a bool. Fails without `opt.prof`, when there is nothing to switch off.
         let _ = unsafe { mallctl::write("thread.prof.active", false) };
-        let _ = catch_unwind(AssertUnwindSafe(body));
+        catch_unwind(AssertUnwindSafe(body)).unwrap_or_default()
     };
     let blocked = SignalsBlocked::new();
     let spawned = std::thread::Builder::new().name(name.to_owned()).stack_size(STACK_BYTES).spawn(run);
     drop(blocked);
-    spawned.map(|_detached| ())
+    spawned
 }
 
 /// All signals of the current thread are blocked while this lives.

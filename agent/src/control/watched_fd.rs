@@ -25,15 +25,8 @@ impl WatchedFd {
     /// # Safety
     /// `fd` was just made by the caller and is owned by nobody else.
     pub(crate) unsafe fn adopt(fd: RawFd) -> io::Result<Self> {
-        // SAFETY: duplicates and closes a descriptor that is the caller's.
-        let high = unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, HIGH.min(highest_reasonable())) };
-        let fd = if high >= 0 {
-            // SAFETY: as above.
-            unsafe { libc::close(fd) };
-            high
-        } else {
-            fd
-        };
+        // SAFETY: by the contract.
+        let fd = unsafe { moved_up(fd) };
         let Some(inode) = inode(fd) else {
             let error = io::Error::last_os_error();
             // SAFETY: as above.
@@ -58,6 +51,22 @@ impl Drop for WatchedFd {
             // SAFETY: still the descriptor that `adopt` took over.
             unsafe { libc::close(self.fd) };
         }
+    }
+}
+
+/// The same under a high number, if the limit allows, and else as it is.
+///
+/// # Safety
+/// `fd` was just made by the caller and is owned by nobody else.
+pub(crate) unsafe fn moved_up(fd: RawFd) -> RawFd {
+    // SAFETY: duplicates and closes a descriptor that is the caller's.
+    unsafe {
+        let high = libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, HIGH.min(highest_reasonable()));
+        if high < 0 {
+            return fd;
+        }
+        libc::close(fd);
+        high
     }
 }
 

@@ -75,8 +75,8 @@ unsafe fn begin(envp: *mut *mut c_char) {
     {
         say(&format!("OFFHEAP_TRIGGER: {error}"));
     }
-    if let Err(error) = control::start(agent, environment.socket.clone()) {
-        say(&format!("no agent thread could be started: {error}"));
+    if let Err(error) = control::start(agent, &environment.socket) {
+        say(&format!("the agent could not be started: {error}"));
     }
 }
 

@@ -4,3 +4,4 @@ mod constructor;
 mod defaults;
 mod environment;
 mod fork;
+mod namespaces;

@@ -1,0 +1,3 @@
+module offheap.dev/bench/cgo
+
+go 1.19

@@ -72,6 +72,17 @@ fn workshop() -> Workshop {
     Workshop::new(&[("go.mod", "module svc\n\ngo 1.19\n"), ("main.go", MAIN_GO)])
 }
 
+/// A position-independent image without symbols of each toolchain.
+pub(crate) fn stripped_images() -> Vec<(PathBuf, Vec<u8>)> {
+    let image = |go: PathBuf| {
+        let workshop = workshop();
+        build(&workshop, &go, "svc", &["-buildmode=pie", "-ldflags", "-w -s"], &[]);
+        let bytes = std::fs::read(workshop.path("svc")).unwrap();
+        (go, bytes)
+    };
+    toolchains().into_iter().map(image).collect()
+}
+
 #[test]
 fn stripped_and_position_independent_images_read_like_plain_ones() {
     for go in toolchains() {

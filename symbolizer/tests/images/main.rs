@@ -3,5 +3,7 @@
 mod debug_files;
 mod go;
 mod kit;
+mod mutate;
+mod mutations;
 mod native;
 mod whole_profile;

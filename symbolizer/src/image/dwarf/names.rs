@@ -79,6 +79,10 @@ impl Names for DwarfNames<'_> {
     }
 
     fn frames(&self, address: ImageAddress, frames: &mut Vec<Frame>) -> Result<(), NoName> {
+        // addr2line asks for the range of the address and the next one.
+        if address.0 == u64::MAX {
+            return Err(NoName::NoSymbol);
+        }
         let before = frames.len();
         match self.push_frames(address, frames) {
             Ok(true) => Ok(()),

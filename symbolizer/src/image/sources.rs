@@ -130,14 +130,15 @@ pub struct Worker<'s, 'a> {
 }
 
 impl<'s> Worker<'s, '_> {
+    fn dwarf(&self) -> Option<&DwarfNames<'s>> {
+        self.dwarf.get_or_init(|| self.sources.dwarf().and_then(DwarfNames::new)).as_ref()
+    }
+
     fn get(&self, source: NameSource) -> Option<&dyn Names> {
         let s: &'s Sources<'_> = self.sources;
         match source {
             NameSource::Gopclntab => s.gopclntab.as_ref().map(|names| names as &dyn Names),
-            NameSource::Dwarf => {
-                let names = self.dwarf.get_or_init(|| s.dwarf().and_then(DwarfNames::new));
-                names.as_ref().map(|names| names as &dyn Names)
-            }
+            NameSource::Dwarf => self.dwarf().map(|names| names as &dyn Names),
             NameSource::Symtab => {
                 let names = s.symtab.get_or_init(|| s.table(source, ".symtab"));
                 names.as_ref().map(|names| names as &dyn Names)
@@ -160,10 +161,37 @@ impl<'s> Worker<'s, '_> {
     /// The reason of the last source when none does.
     pub fn frames(&self, address: ImageAddress, frames: &mut Vec<Frame>) -> Result<NameSource, NoName> {
         for names in ORDER.iter().filter_map(|source| self.get(*source)) {
-            if names.frames(address, frames).is_ok() {
-                return Ok(names.source());
+            let first = frames.len();
+            if names.frames(address, frames).is_err() {
+                continue;
             }
+            let source = names.source();
+            if source == NameSource::Dwarf {
+                self.complete_name(address, &mut frames[first..]);
+            } else if source > NameSource::Dwarf
+                && let (Some(frame), Some(dwarf)) = (frames.get_mut(first), self.dwarf())
+            {
+                // Symbol tables have no lines.
+                dwarf.add_line(address, frame);
+            }
+            return Ok(source);
         }
         Err(NoName::NoSymbol)
     }
+
+    /// DWARF has no linkage name for the members of local classes: there `Name` stands alone, and the symbol says whose it
+    /// is. Inlined frames have no symbol.
+    fn complete_name(&self, address: ImageAddress, frames: &mut [Frame]) {
+        let Some(function) = frames.last_mut().filter(|frame| !is_mangled(&frame.function)) else { return };
+        let mut symbol = Vec::new();
+        if self.get(NameSource::Symtab).is_some_and(|table| table.frames(address, &mut symbol).is_ok())
+            && let Some(symbol) = symbol.pop().filter(|symbol| is_mangled(&symbol.function))
+        {
+            function.function = symbol.function;
+        }
+    }
+}
+
+fn is_mangled(name: &str) -> bool {
+    name.starts_with("_Z") || name.starts_with("_R")
 }

@@ -26,6 +26,18 @@ impl<'s> DwarfNames<'s> {
         Some(Self { context, package: dwarf.package(), split: dwarf.split() })
     }
 
+    /// Give a frame that another source named the file and line of the address.
+    ///
+    /// Line tables reach further than functions: assembly, thunks, and units whose split part is missing have rows and
+    /// no function.
+    pub(in crate::image) fn add_line(&self, address: ImageAddress, frame: &mut Frame) {
+        if let Some(location) = self.context.find_location(address.0).ok().flatten() {
+            frame.file = location.file.map(|file| Arc::from(file_name(file)));
+            frame.line = location.line.filter(|line| *line != 0);
+            frame.column = location.column.filter(|column| *column != 0);
+        }
+    }
+
     /// Frames at the address, with the split units that they need.
     fn find(&self, address: ImageAddress) -> Result<FrameIter<'_, Reader<'s>>, gimli::Error> {
         let mut result = self.context.find_frames(address.0);

@@ -93,6 +93,18 @@ pub fn enclosing(name: &str) -> Option<&str> {
     (!number.is_empty() && number.bytes().all(|b| b.is_ascii_digit())).then_some(outer)
 }
 
+/// `closure` was written in `outer`. When the compiler inlines `outer` elsewhere, it names the closure after both:
+/// `main.handler.(*batch).put.func1` is the closure in `main.(*batch).put` where that stands inlined in `main.handler`.
+fn is_closure_of(closure: &str, outer: &str) -> bool {
+    let Some(enclosing) = enclosing(closure) else { return false };
+    let base = outer.rfind('/').map_or(outer, |n| &outer[n + 1..]);
+    enclosing == outer
+        || base
+            .split_once('.')
+            .and_then(|(_, symbol)| enclosing.strip_suffix(symbol))
+            .is_some_and(|inlined_into| inlined_into.ends_with('.'))
+}
+
 /// Of the functions of a stack, leaf first, the one that a Go programmer would call the allocating one: the innermost
 /// Go function that is neither the runtime nor a stub.
 ///
@@ -104,7 +116,7 @@ pub fn innermost<'a>(functions: impl Iterator<Item = &'a Function>) -> Option<&'
     for function in functions.filter(|f| is_go(f)) {
         let name = &*function.name;
         if let Some(wrapper) = closure {
-            return Some(if enclosing(&wrapper.name) == Some(name) { function } else { wrapper });
+            return Some(if is_closure_of(&wrapper.name, name) { function } else { wrapper });
         }
         if is_cgo_stub(name) {
             after_stub = name.contains("func_");
@@ -194,6 +206,11 @@ mod tests {
             ),
             (&["malloc", "main._Cfunc_put", "main.put.func1", "main.put", "main.main"], "main.put"),
             (&["malloc", "main._Cfunc_put", "main.put.func1", "runtime.goexit"], "main.put.func1"),
+            (
+                &["malloc", "main._Cfunc_put", "main.handler.(*batch).put.func1", "main.(*batch).put", "main.handler"],
+                "main.(*batch).put",
+            ),
+            (&["malloc", "main._Cfunc_put", "main.handler.output.func1", "main.put"], "main.handler.output.func1"),
             (&["malloc", "main._Cfunc_put", "main.worker.func2", "main.pool"], "main.worker.func2"),
             (&["malloc", "_cgoexp_1_cb", "main.cb.func1", "main.cb"], "main.cb.func1"),
             (&["malloc", "start_thread"], ""),

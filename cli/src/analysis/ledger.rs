@@ -188,7 +188,8 @@ pub(crate) fn of(readings: Readings<'_>) -> Ledger {
     draft.ledger.outside_allocators = owners.part(Kind::SharedMemory).rss;
 
     let go = ledger_go::arenas(&mut draft, &owners, readings);
-    let native = ledger_native::mappings(&mut draft, &owners, readings.native);
+    let anonymous = owners.part(Kind::Anonymous).rss - go.from_anonymous;
+    let native = ledger_native::mappings(&mut draft, &owners, readings.native, anonymous);
     let anonymous = ledger_go::runtime(&mut draft, &owners, readings, &go, native.anonymous);
 
     draft.row(
@@ -425,6 +426,18 @@ mod tests {
         assert_eq!(rows(&ledger), ledger.rss);
         assert_eq!(ledger.bytes(Owner::JemallocLive), 68 * MIB);
         assert_eq!(ledger.bytes(Owner::OtherAnonymous), 4 * MIB);
+    }
+
+    #[test]
+    fn a_go_heap_at_an_odd_place_is_taken_from_the_total() {
+        let mut mappings = process();
+        mappings[1].start += 4096;
+        let memory = GoMemory { heap_inuse: 30 * MIB, ..go() };
+        let go = Some((&memory, Source::Expvar));
+        let ledger = of(Readings { mappings: &mappings, is_go: true, native: Some(&native()), go });
+        assert_eq!(rows(&ledger), ledger.rss);
+        assert_eq!((ledger.bytes(Owner::GoInUse), ledger.bytes(Owner::GoIdle)), (27 * MIB, 18 * MIB));
+        assert_eq!(ledger.go_untouched, 3 * MIB);
     }
 
     #[test]

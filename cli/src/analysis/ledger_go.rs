@@ -16,16 +16,16 @@ pub(super) struct Arenas {
     pub(super) unexplained: u64,
     /// Of the runtime's own figures, the bytes that lie in arenas.
     pub(super) runtime_in_arenas: u64,
+    /// Taken from anonymous mappings, where no arena was recognised.
+    pub(super) from_anonymous: u64,
 }
 
 /// Divide the arenas. The runtime's share of them is added by [`runtime`].
 pub(super) fn arenas(draft: &mut Draft, owners: &Owners, readings: Readings<'_>) -> Arenas {
     let part = owners.part(Kind::GoHeap);
-    let place = if owners.go_named {
-        "smaps: mappings named Go: heap"
-    } else {
-        "smaps: mappings with the shape of Go's arenas"
-    };
+    let named = "smaps: mappings named Go: heap";
+    let shaped = "smaps: mappings with the shape of Go's arenas";
+    let place = if owners.go_named { named } else { shaped };
     let Some((memory, source)) = readings.go else {
         draft.row(Owner::GoHeap, part.rss, place);
         if part.rss > 0 {
@@ -36,22 +36,35 @@ pub(super) fn arenas(draft: &mut Draft, owners: &Owners, readings: Readings<'_>)
         }
         return Arenas::default();
     };
-    if part.rss == 0 {
-        draft.note(
-            "the Go endpoint answered, but no mapping of the process has the shape of a Go heap: is it this one?",
-        );
-    }
     let claims = [memory.idle_unreturned(), memory.stack_inuse, memory.heap_inuse];
-    let ([idle, stacks, in_use], beyond) = settle(part.rss, claims);
-    let ([held, work_buffers], unexplained) = settle(beyond, [part.lazy_free + part.anon_huge_pages, memory.gc_sys]);
-    draft.ledger.go_untouched =
-        claims.iter().fold(0_u64, |sum, claim| sum.saturating_add(*claim)).saturating_sub(part.rss);
-    let by = source.name();
+    let claimed = claims.iter().fold(0_u64, |sum, claim| sum.saturating_add(*claim));
+    if part.rss == 0 {
+        // The runtime takes any place when those that it prefers are taken; then only totals are left.
+        let measured = claimed.min(owners.part(Kind::Anonymous).rss);
+        draft.note(
+            "no mapping has the shape of a Go heap, so that what MemStats claims was taken from the total of anonymous \
+             memory; is the Go endpoint that of this process?",
+        );
+        divide(draft, measured, claims, 0, source.name(), "total only");
+        draft.ledger.go_untouched = claimed - measured;
+        return Arenas { from_anonymous: measured, ..Arenas::default() };
+    }
+    let held = part.lazy_free + part.anon_huge_pages;
+    let beyond = divide(draft, part.rss, claims, held, source.name(), place);
+    let ([work_buffers], unexplained) = settle(beyond, [memory.gc_sys]);
+    draft.ledger.go_untouched = claimed.saturating_sub(part.rss);
+    Arenas { unexplained, runtime_in_arenas: work_buffers, from_anonymous: 0 }
+}
+
+/// Rows of idle, stacks and in use; returns the bytes beyond them.
+fn divide(draft: &mut Draft, measured: u64, claims: [u64; 3], held: u64, by: &str, place: &str) -> u64 {
+    let ([idle, stacks, in_use], beyond) = settle(measured, claims);
+    let ([held], beyond) = settle(beyond, [held]);
     draft.row(Owner::GoInUse, in_use, format!("{by}: HeapInuse, as far as resident ({place})"));
     let also = if held > 0 { "; released pages that huge pages or MADV_FREE keep resident" } else { "" };
     draft.row(Owner::GoIdle, idle + held, format!("{by}: HeapIdle - HeapReleased{also}"));
     draft.row(Owner::GoStacks, stacks, format!("{by}: StackInuse"));
-    Arenas { unexplained, runtime_in_arenas: work_buffers }
+    beyond
 }
 
 /// The runtime's own structures; returns what of the anonymous mappings is nobody's.

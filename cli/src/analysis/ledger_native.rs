@@ -25,10 +25,9 @@ pub(super) struct Native {
     pub(super) anonymous: u64,
 }
 
-/// Divide the allocator's mappings.
-pub(super) fn mappings(draft: &mut Draft, owners: &Owners, stats: Option<&Stats>) -> Native {
+/// Divide the allocator's mappings; `anonymous` is what the Go heap left of those that bear no mark.
+pub(super) fn mappings(draft: &mut Draft, owners: &Owners, stats: Option<&Stats>, anonymous: u64) -> Native {
     let own = owners.part(Kind::NoReserve);
-    let anonymous = owners.part(Kind::Anonymous).rss;
     let Some((stats, resident)) = stats.and_then(|stats| Some((stats, stats.resident?))) else {
         return unread(draft, owners, anonymous);
     };

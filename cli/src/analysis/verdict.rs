@@ -91,6 +91,7 @@ impl Serialize for Cause {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Verdict {
     /// The cause.
+    #[serde(rename = "verdict")]
     pub(crate) cause: Cause,
     /// It grew between two readings; `None` after one reading.
     pub(crate) growing: Option<bool>,

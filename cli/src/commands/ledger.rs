@@ -42,6 +42,7 @@ struct Document<'a> {
     /// The file or URL of the Go runtime's statistics.
     go_endpoint: Option<&'a str>,
     skew: Skew,
+    #[serde(flatten)]
     verdict: &'a Verdict,
     /// The reading before, with `--interval`.
     before: Option<&'a Ledger>,

@@ -29,10 +29,12 @@ fn a_service_in_a_container_is_read_through_its_root_and_network() {
     let mut child = Command::new("unshare")
         .args(["--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", script])
         .arg(folder.path())
+        // Only the service gets the agent, which takes itself out of the environment of what it starts.
+        .arg("env")
+        .arg(format!("LD_PRELOAD={}", agent().display()))
         .arg(&program)
         .args(["-cause", "mmap"])
         .env("OFFHEAP_SOCKET", folder.path().join("%p.sock"))
-        .env("LD_PRELOAD", agent())
         .stdout(Stdio::piped())
         .spawn()
         .map(Container)

@@ -106,6 +106,7 @@ impl Service {
     }
 
     /// `http://HOST:PORT`
+    #[allow(dead_code)]
     pub(crate) fn url(&self) -> String {
         self.url.clone()
     }

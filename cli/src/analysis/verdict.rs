@@ -197,11 +197,11 @@ fn growth(before: Evidence<'_>, now: Evidence<'_>, elapsed: Duration) -> Option<
         cause,
         growing: Some(true),
         reasons: vec![format!(
-            "RSS grew by {} in {:.1} s; {} of it is {} ({}/s)",
+            "RSS grew by {} in {:.1} s, {} by {} ({}/s)",
             size(grew),
             elapsed.as_secs_f64(),
-            size(bytes),
             subject(cause),
+            size(bytes),
             size(per_second as u64)
         )],
         numbers: BTreeMap::from([

@@ -22,7 +22,8 @@ pub(crate) struct Args {
     /// profile alone
     #[arg(required = true, value_name = "PROFILE")]
     inputs: Vec<Source>,
-    /// Compare with this Go heap profile instead: what each Go function holds on the Go heap and outside of it
+    /// Compare with this Go heap profile instead: what each Go function holds on the Go heap and outside of it; `auto` asks
+    /// the ports on which the process of the native profile (pid:N) itself listens
     #[arg(long, value_name = "GO")]
     go: Option<Source>,
     /// What a row is: function, filefunction, line, file, module, thread, go
@@ -112,7 +113,7 @@ fn over_time(args: &Args) -> anyhow::Result<Outcome> {
 }
 
 fn against_go(args: &Args, go: &Source) -> anyhow::Result<Outcome> {
-    let mut go = load(go, &args.options)?;
+    let mut go = load(&go.or_auto(&args.inputs[0])?, &args.options)?;
     let mut native = load_last(&args.inputs, &args.options)?;
     for side in [&mut go, &mut native] {
         args.select.apply(&mut side.profile);

@@ -83,6 +83,22 @@ fn ask(urls: &[String], namespace: &Namespace) -> anyhow::Result<Answer> {
 }
 
 fn auto(pid: u32) -> anyhow::Result<Answer> {
+    on_own_ports(pid, |host, namespace| ask(&pages::of_url(host), namespace).ok())
+}
+
+/// The Go heap profile of a process, as protobuf, from the first of its own ports that serves one.
+///
+/// # Errors
+/// When none does.
+pub(crate) fn heap_profile(pid: u32) -> anyhow::Result<Vec<u8>> {
+    on_own_ports(pid, |host, namespace| {
+        let page = get(&format!("{host}/debug/pprof/heap"), namespace).ok()?;
+        is_gzip(&page).then_some(page)
+    })
+}
+
+/// Ask the ports on which a process itself listens until one gives what is wanted.
+fn on_own_ports<T>(pid: u32, wanted: impl Fn(&str, &Namespace) -> Option<T>) -> anyhow::Result<T> {
     let ports = ports(pid)?;
     if ports.is_empty() {
         bail!(
@@ -92,15 +108,18 @@ fn auto(pid: u32) -> anyhow::Result<Answer> {
     }
     let namespace = Namespace::of(pid)?;
     let asked: Vec<String> = ports.iter().map(|address| address.to_string()).collect();
-    for address in &asked {
-        if let Ok(answer) = ask(&pages::of_url(&format!("http://{address}")), &namespace) {
-            return Ok(answer);
-        }
-    }
-    bail!(
-        "process {pid} listens on {}, but none of them serves /debug/pprof/heap, /debug/vars or Go metrics; give the URL",
-        asked.join(", ")
-    )
+    let answer = asked.iter().find_map(|address| wanted(&format!("http://{address}"), &namespace));
+    answer.ok_or_else(|| {
+        anyhow!(
+            "process {pid} listens on {}, but none of them serves /debug/pprof/heap, /debug/vars or Go metrics; give the \
+             URL",
+            asked.join(", ")
+        )
+    })
+}
+
+fn is_gzip(page: &[u8]) -> bool {
+    page.starts_with(&[0x1f, 0x8b])
 }
 
 fn answer(page: &[u8], from: String, at: Option<Instant>) -> Option<Answer> {
@@ -109,8 +128,7 @@ fn answer(page: &[u8], from: String, at: Option<Instant>) -> Option<Answer> {
 }
 
 fn no_statistics(page: &[u8], from: &str) -> anyhow::Error {
-    let gzip = page.starts_with(&[0x1f, 0x8b]);
-    let why = if gzip {
+    let why = if is_gzip(page) {
         "a profile as protobuf, which has no memory statistics; take the text form, ?debug=1"
     } else if page.is_empty() {
         "empty"

@@ -1,6 +1,7 @@
 //! Where a profile comes from.
 
 use crate::client::Agent;
+use crate::go_endpoint;
 use anyhow::{Context, anyhow, bail};
 use std::convert::Infallible;
 use std::fmt;
@@ -23,6 +24,9 @@ pub(crate) enum Source {
     Url(String),
     /// `pid:TARGET`: a process with the agent in it.
     Process(String),
+    /// The Go heap profile of this process, asked on the ports on which it listens itself. Nothing that can be typed alone
+    /// means this: `diff --go auto` says of which process.
+    GoHeapOf(u32),
     /// Anything else. A name that does not exist is an error, never fetched from anywhere.
     File(PathBuf),
 }
@@ -49,6 +53,7 @@ impl fmt::Display for Source {
             Self::Stdin => f.write_str("standard input"),
             Self::Url(url) => f.write_str(url),
             Self::Process(target) => write!(f, "pid:{target}"),
+            Self::GoHeapOf(pid) => write!(f, "Go heap of process {pid}"),
             Self::File(path) => path.display().fmt(f),
         }
     }
@@ -61,6 +66,22 @@ pub(super) struct Input {
 }
 
 impl Source {
+    /// What `--go auto` means beside this native profile: the Go heap of the same live process. Everything else is itself.
+    ///
+    /// # Errors
+    /// When the native profile is of no live process.
+    pub(crate) fn or_auto(&self, native: &Self) -> anyhow::Result<Self> {
+        match (self, native) {
+            (Self::File(path), Self::Process(target)) if path.as_os_str() == "auto" => {
+                Ok(Self::GoHeapOf(Agent::of(target)?.pid()?))
+            }
+            (Self::File(path), _) if path.as_os_str() == "auto" => {
+                bail!("--go auto asks the process that the native profile is of: write that as pid:N")
+            }
+            _ => Ok(self.clone()),
+        }
+    }
+
     /// The name says that folded stacks are in it.
     pub(super) fn is_folded_by_name(&self) -> bool {
         let Self::File(path) = self else { return false };
@@ -82,6 +103,7 @@ impl Source {
             Self::Stdin => read_stdin().map(file),
             Self::Url(url) => fetch(url).map(file),
             Self::Process(target) => read_process(target),
+            Self::GoHeapOf(pid) => go_endpoint::heap_profile(*pid).map(file),
             Self::File(path) => read_file(path).map(file),
         }
     }

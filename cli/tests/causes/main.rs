@@ -5,5 +5,6 @@
 mod kit;
 
 mod containers;
+mod go_beside_native;
 mod ledger;
 mod verdict;

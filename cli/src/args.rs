@@ -55,6 +55,8 @@ pub(crate) enum Command {
     Merge(commands::merge::Args),
     /// Draw a flame graph
     Flame(commands::flame::Args),
+    /// Write one page with charts, ledger, size classes and flame graph
+    Report(commands::report::Args),
     /// Print a shell completion script
     Completions(commands::completions::Args),
     /// Print a manual page
@@ -84,6 +86,7 @@ impl Command {
             Self::Diff(args) => commands::diff::run(args),
             Self::Merge(args) => commands::merge::run(&args),
             Self::Flame(args) => commands::flame::run(args),
+            Self::Report(args) => commands::report::run(&args),
             Self::Completions(args) => commands::completions::run(&args),
             Self::Man(args) => commands::man::run(&args),
         }

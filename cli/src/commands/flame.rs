@@ -5,13 +5,11 @@ use crate::exit::Outcome;
 use crate::load::{Loaded, Options, Select, Source, load, load_last};
 use crate::output;
 use crate::reading::Reading;
-use crate::view::flame::{self, Kind, Picture, Tree};
+use crate::view::flame::{self, Picture, Side, Tree};
 use crate::view::size::human;
 use crate::view::value::Unit;
 use anyhow::bail;
-use offheap_symbolizer::profile::go_name::{is_cgo_stub, is_go, is_runtime};
-use offheap_symbolizer::profile::{Profile, StackFrame};
-use std::borrow::Cow;
+use offheap_symbolizer::profile::Profile;
 use std::path::PathBuf;
 
 /// Arguments of `flame`.
@@ -123,41 +121,10 @@ fn waste_of(loaded: &Loaded, stats: Option<String>) -> anyhow::Result<Profile> {
     Ok(profile)
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Side {
-    New,
-    Base,
-}
-
 fn add(tree: &mut Tree, profile: &Profile, value: usize, side: Side) {
-    let mut negative: i128 = 0;
-    for sample in &profile.samples {
-        let amount = sample.values[value];
-        negative += i128::from(amount.min(0));
-        let Ok(amount @ 1..) = u64::try_from(amount) else { continue };
-        let stack: Vec<(Cow<'_, str>, Kind)> =
-            profile.frames(sample).map(|frame| (frame.name(), kind(profile, &frame))).collect();
-        match side {
-            Side::New => tree.add(&stack, amount, 0),
-            Side::Base => tree.add(&stack, 0, amount),
-        }
-    }
+    let negative = tree.add_profile(profile, value, side);
     if negative < 0 {
         output::note(&format!("negative values ({negative} in all) cannot be drawn and are left out"));
-    }
-}
-
-fn kind(profile: &Profile, frame: &StackFrame<'_>) -> Kind {
-    if profile.is_unnamed(frame.location) {
-        return Kind::Unknown;
-    }
-    let Some(function) = frame.function() else { return Kind::Unknown };
-    if is_cgo_stub(&function.name) || (is_go(function) && is_runtime(&function.name)) {
-        Kind::GoRuntime
-    } else if is_go(function) {
-        Kind::Go
-    } else {
-        Kind::Native
     }
 }
 

@@ -17,6 +17,7 @@ pub(crate) mod profile;
 pub(crate) mod ps;
 pub(crate) mod purge;
 pub(crate) mod record;
+pub(crate) mod report;
 pub(crate) mod rules;
 pub(crate) mod run;
 pub(crate) mod stats;

@@ -8,4 +8,4 @@ mod recording;
 pub(crate) use observation::OwnerBytes;
 pub(crate) use observation::{Observation, SiteBytes};
 pub(crate) use observer::Observer;
-pub(crate) use recording::{End, Header, Line};
+pub(crate) use recording::{End, Header, Line, Recording};

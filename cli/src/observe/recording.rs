@@ -67,13 +67,11 @@ impl Line {
 
 impl Recording {
     /// The bytes are a recording.
-    #[allow(dead_code, reason = "asked by report")]
     pub(crate) fn looks_like(bytes: &[u8]) -> bool {
         bytes.starts_with(b"{\"kind\":\"header\",\"schema\":\"offheap.record/")
     }
 
     /// Read what is whole; `None` when the header is not.
-    #[allow(dead_code, reason = "read by report")]
     pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
         let mut lines = bytes.split(|byte| *byte == b'\n').enumerate();
         let (_, first) = lines.next()?;

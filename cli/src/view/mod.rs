@@ -11,6 +11,7 @@ pub(crate) mod fragmentation;
 pub(crate) mod go_table;
 pub(crate) mod json;
 pub(crate) mod ledger;
+pub(crate) mod page;
 pub(crate) mod profile_json;
 pub(crate) mod progress;
 pub(crate) mod ranking;

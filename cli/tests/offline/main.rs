@@ -4,6 +4,7 @@ mod field_inputs;
 mod go_and_native;
 mod kit;
 mod oracles;
+mod pages;
 mod pictures;
 mod series;
 mod tables;

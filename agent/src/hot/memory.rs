@@ -1,44 +1,74 @@
 //! Reading stack memory at addresses that nobody vouches for.
 //!
-//! Two kinds of addresses occur. Those on the stack that the hook itself runs on: the pages from the stack pointer
-//! upward, contiguous. Nobody unmaps them while this thread is on them, so one probe a page suffices and then plain
-//! loads are safe. All others (a goroutine's stack, or anything a corrupted frame pointer names) could vanish between a
+//! Two kinds of addresses occur. Those on a stack in use: the one the hook runs on, from the stack pointer upward, and the
+//! goroutine's that waits for this very call, from its frame pointer upward. Nobody unmaps them meanwhile, so one probe a
+//! page suffices and then plain loads are safe. All others (what a corrupted frame pointer names) could vanish between a
 //! probe and a load, so they are copied by the kernel, which fails instead of faulting.
 
 use super::arch::page_size;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// Bytes copied at once from a foreign stack. Go frames are small: a call chain of depth 10 fits.
-const WINDOW: usize = 1024;
-/// How far above the verified part of the own stack a read still counts as being on it, in pages.
-const OWN_STACK_STEP_LIMIT: u64 = 64;
+/// Bytes copied at once from elsewhere.
+const WINDOW: usize = 256;
+/// How far above the verified part of a stack a read still counts as being on it, in pages.
+const STEP_LIMIT: u64 = 64;
 
 /// `process_vm_readv` was refused (seccomp, Yama), so foreign addresses are probed and then loaded.
 static COPY_FORBIDDEN: AtomicBool = AtomicBool::new(false);
 
 /// Reader for one walk: what it has verified is forgotten with it.
 pub(super) struct StackReader {
-    page_mask: u64,
-    /// Verified part of the own stack: `[own_start, own_end)`.
-    own_start: u64,
-    own_end: u64,
+    page: u64,
+    own: Verified,
+    goroutine: Verified,
     window: [u64; WINDOW / 8],
     window_start: u64,
     window_len: u64,
 }
 
+/// The verified part of a stack in use: `[start, end)`.
+#[derive(Clone, Copy, Default)]
+struct Verified {
+    start: u64,
+    end: u64,
+}
+
+impl Verified {
+    #[inline]
+    fn contains(self, address: u64) -> bool {
+        address >= self.start && address < self.end
+    }
+
+    /// Verifies the pages up to the address, if it is not far above what was verified.
+    fn reaches(&mut self, address: u64, page: u64) -> bool {
+        if address < self.end || (address - self.end) / page >= STEP_LIMIT || self.end == 0 {
+            return false;
+        }
+        while address >= self.end && probe(self.end) {
+            self.end += page;
+        }
+        address < self.end
+    }
+}
+
 impl StackReader {
     /// `sp` is the current stack pointer, whose page is mapped since we run on it.
     pub(super) fn new(sp: u64) -> Self {
-        let page_mask = !(page_size() - 1);
-        let start = sp & page_mask;
+        let page = page_size();
         Self {
-            page_mask,
-            own_start: sp,
-            own_end: start + page_size(),
+            page,
+            own: Verified { start: sp, end: (sp & !(page - 1)) + page },
+            goroutine: Verified::default(),
             window: [0; WINDOW / 8],
             window_start: 0,
             window_len: 0,
+        }
+    }
+
+    /// From here on a goroutine's stack is read, at and above its frame pointer.
+    pub(super) fn enter_goroutine(&mut self, frame: u64) {
+        if !self.own.contains(frame) && !self.goroutine.contains(frame) && frame & 7 == 0 && probe(frame) {
+            self.goroutine = Verified { start: frame, end: (frame & !(self.page - 1)).saturating_add(self.page) };
         }
     }
 
@@ -48,8 +78,8 @@ impl StackReader {
         if address & 7 != 0 {
             return None;
         }
-        if address >= self.own_start && address < self.own_end {
-            // SAFETY: aligned, and in a page of our own stack that is mapped (it was probed, or we run on it).
+        if self.own.contains(address) || self.goroutine.contains(address) {
+            // SAFETY: aligned, and in a page of a stack in use that is mapped (it was probed, or we run on it).
             return Some(unsafe { std::ptr::read_volatile(address as *const u64) });
         }
         self.read_elsewhere(address)
@@ -61,15 +91,9 @@ impl StackReader {
         if offset < self.window_len {
             return self.window.get((offset / 8) as usize).copied();
         }
-        let page = !self.page_mask + 1;
-        if address >= self.own_end && (address - self.own_end) / page < OWN_STACK_STEP_LIMIT {
-            while address >= self.own_end && probe(self.own_end) {
-                self.own_end += page;
-            }
-            if address < self.own_end {
-                // SAFETY: as in `read`; every page between was just probed.
-                return Some(unsafe { std::ptr::read_volatile(address as *const u64) });
-            }
+        if self.own.reaches(address, self.page) || self.goroutine.reaches(address, self.page) {
+            // SAFETY: as in `read`; every page between was just probed.
+            return Some(unsafe { std::ptr::read_volatile(address as *const u64) });
         }
         self.fill_window(address)?;
         self.window.first().copied()
@@ -79,8 +103,7 @@ impl StackReader {
     fn fill_window(&mut self, address: u64) -> Option<()> {
         self.window_len = 0;
         // Not across a page boundary at first: the next page may not be there.
-        let page = !self.page_mask + 1;
-        let in_page = page - (address & !self.page_mask);
+        let in_page = self.page - (address & (self.page - 1));
         let want = in_page.min(WINDOW as u64);
         if !COPY_FORBIDDEN.load(Relaxed) {
             match copy(address, &mut self.window, want as usize) {

@@ -128,6 +128,7 @@ impl Walker<'_> {
         let Some(mut frame) = arch::go_frame_pointer(regs, &mut |at| memory.read(at)) else {
             return AfterGo::End(StackEnd::Unreadable);
         };
+        self.memory.enter_goroutine(frame);
         let mut backward = 0;
         loop {
             let Some((return_address, caller)) = self.frame_record(frame) else {
@@ -193,7 +194,9 @@ impl Walker<'_> {
 fn end_of(error: Error) -> StackEnd {
     match error {
         Error::CouldNotReadStack(_) => StackEnd::Unreadable,
-        Error::FramepointerUnwindingMovedBackwards | Error::DidNotAdvance => StackEnd::NoProgress,
+        // Frame pointers are what framehop falls back to where the tables say nothing (a loader's or a JIT's assembly).
+        Error::FramepointerUnwindingMovedBackwards => StackEnd::NoUnwindInfo,
+        Error::DidNotAdvance => StackEnd::NoProgress,
         Error::IntegerOverflow => StackEnd::Unreadable,
         Error::ReturnAddressIsNull => StackEnd::Root,
     }

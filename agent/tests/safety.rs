@@ -1,0 +1,96 @@
+//! Hosts that an agent could harm, and stacks that an unwinder could fall into.
+
+mod kit;
+
+use kit::{Host, compile, host, run, under_agent};
+use offheap_wire::{Info, SampleTable};
+
+fn info(host: &Host) -> Info {
+    serde_json::from_value(host.json("GET", "/v1/info")).unwrap()
+}
+
+/// Every allocation is walked: 5000 bytes each, at one byte a sample.
+fn hostile(mode: &str) -> Info {
+    let every = "prof_active:true,lg_prof_sample:0";
+    let mut running = Host::start(&host("hostile"), &[mode], &[("MALLOC_CONF", every)]);
+    assert_eq!(running.line(), "done", "{mode}");
+    let info = info(&running);
+    assert!(info.agent.stacks >= 200, "{mode}: {:?}", info.agent);
+    let walked: u64 = info.agent.stack_ends.values().sum();
+    assert_eq!((walked, info.agent.more["stacks_busy"]), (info.agent.stacks, 0), "{mode}");
+    assert_eq!(running.end(), Some(0), "{mode}");
+    info
+}
+
+#[test]
+fn frame_pointers_that_name_nothing() {
+    let info = hostile("garbage");
+    let truncated: u64 =
+        info.agent.stack_ends.iter().filter(|(reason, _)| *reason != "root").map(|(_, count)| count).sum();
+    assert!(truncated >= 500, "{:?}", info.agent.stack_ends);
+}
+
+#[test]
+fn frame_pointers_that_loop() {
+    let info = hostile("loop");
+    assert!(info.agent.stack_ends["root"] < 100, "{:?}", info.agent.stack_ends);
+}
+
+#[test]
+fn frame_pointers_into_unmapped_pages() {
+    let info = hostile("unmapped");
+    assert!(info.agent.stack_ends["unreadable"] >= 900, "{:?}", info.agent.stack_ends);
+}
+
+#[test]
+fn a_stack_at_the_edge_of_its_mapping() {
+    hostile("edge");
+}
+
+#[test]
+fn signal_handlers_on_alternate_stacks() {
+    let info = hostile("signal");
+    assert!(info.agent.stack_ends["root"] >= 1000, "walks through the signal frame: {:?}", info.agent.stack_ends);
+}
+
+#[test]
+fn threads_with_small_stacks() {
+    hostile("small");
+}
+
+#[test]
+fn libraries_that_come_and_go() {
+    let library = compile("library", ".so", &["-O2", "-shared", "-fPIC"]);
+    let output = run(under_agent(host("loading")).arg(library).arg("300").env("OFFHEAP_PROFILE", "8"), "");
+    assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(6), b"done\n".as_slice()), "{output:?}");
+}
+
+#[test]
+fn a_host_with_an_allocator_of_its_own() {
+    let program = compile("own_jemalloc", "", &["-O1", "-fno-builtin"]);
+    let mut running = Host::start(&program, &[], &[("OFFHEAP_PROFILE", "10")]);
+    let info = info(&running);
+    assert!(!info.malloc_is_ours);
+    assert_ne!(info.jemalloc.opt["narenas"], "3", "the host's malloc_conf was read");
+    running.json("POST", "/v1/purge");
+    let table: SampleTable = serde_json::from_value(running.json("GET", "/v1/profile/samples")).unwrap();
+    assert!(table.sites.iter().all(|site| site.live.len() < 100));
+    assert_eq!(running.tell("hello"), "alive");
+    assert_eq!(running.end(), Some(0));
+}
+
+#[test]
+fn a_sandbox_entered_after_the_start() {
+    let mut running = Host::start(&host("sandboxed"), &[], &[("OFFHEAP_PROFILE", "8"), ("OFFHEAP_TRIGGER", "rss>1T")]);
+    assert_eq!(running.tell("go"), "done");
+    assert_eq!(running.end(), Some(8));
+}
+
+#[test]
+fn every_core_at_a_high_rate() {
+    let expected = run(&mut std::process::Command::new(host("threads")), "");
+    for lg in ["10", "4"] {
+        let output = run(under_agent(host("threads")).env("OFFHEAP_PROFILE", lg), "");
+        assert_eq!((output.status.code(), output.stdout), (Some(5), expected.stdout.clone()), "2^{lg}");
+    }
+}

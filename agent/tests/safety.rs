@@ -66,6 +66,16 @@ fn libraries_that_come_and_go() {
 }
 
 #[test]
+fn libraries_that_prefer_their_own_dependencies() {
+    let library = compile("library", ".deep.so", &["-O2", "-shared", "-fPIC"]);
+    let run_path = format!("-Wl,-rpath,{}", library.parent().unwrap().display());
+    let program = compile("deepbind", "", &["-O2", &run_path]);
+    // By a bare name: it is found only if the loader still sees who calls.
+    let output = run(under_agent(program).arg(library.file_name().unwrap()), "");
+    assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(4), b"done\n".as_slice()), "{output:?}");
+}
+
+#[test]
 fn a_host_with_an_allocator_of_its_own() {
     let program = compile("own_jemalloc", "", &["-O1", "-fno-builtin"]);
     let mut running = Host::start(&program, &[], &[("OFFHEAP_PROFILE", "10")]);

@@ -1,6 +1,7 @@
 //! The life of the agent in its host. Nothing imports this zone.
 
 mod constructor;
+mod deepbind;
 mod defaults;
 mod environment;
 mod fork;

@@ -1,4 +1,4 @@
-// A library to be loaded late.
+// A library to be loaded late, and one that is loaded to look names up in its own dependencies first.
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,3 +7,5 @@ __attribute__((noinline)) void *allocate(size_t size) {
     memset(p, 1, size);
     return p;
 }
+
+void release(void *p) { free(p); }

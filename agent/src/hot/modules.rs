@@ -104,11 +104,16 @@ impl ModuleTable {
         self.go.iter().find(|go| span.contains(&go.text.start))
     }
 
-    /// Whether an address is in the executable part of a known image.
-    #[inline]
-    pub(super) fn is_code(&self, address: u64) -> bool {
+    /// The executable part of a known image that an address is in.
+    pub(super) fn code_around(&self, address: u64) -> Option<&Range<u64>> {
         let after = self.code.partition_point(|range| range.start <= address);
-        after.checked_sub(1).and_then(|index| self.code.get(index)).is_some_and(|range| address < range.end)
+        self.code.get(after.checked_sub(1)?).filter(|range| address < range.end)
+    }
+
+    /// Whether an address is in the executable part of a known image.
+    #[cfg(test)]
+    pub(super) fn is_code(&self, address: u64) -> bool {
+        self.code_around(address).is_some()
     }
 
     /// Whether an address is in the agent.

@@ -31,7 +31,7 @@ pub(super) fn walk(
     frames: &mut [usize],
 ) -> Walked {
     let memory = StackReader::new(arch::stack_pointer(&regs));
-    let mut walker = Walker { table, cache, memory, frames, count: 0, with_go: false };
+    let mut walker = Walker { table, cache, memory, frames, count: 0, with_go: false, near: 0..0 };
     let end = walker.run(ip, regs);
     Walked { frames: walker.count, end, with_go: walker.with_go }
 }
@@ -43,6 +43,8 @@ struct Walker<'a> {
     frames: &'a mut [usize],
     count: usize,
     with_go: bool,
+    /// Executable range that the last return address was in; most are in the same.
+    near: std::ops::Range<u64>,
 }
 
 /// Where the walk goes on after a Go chain.
@@ -84,7 +86,7 @@ impl Walker<'_> {
                     }
                     AfterGo::End(end) => return end,
                 }
-            } else if !self.table.is_code(return_address) {
+            } else if !self.is_code(return_address) {
                 return StackEnd::UnknownImage;
             } else if !self.record(return_address) {
                 return StackEnd::TooDeep;
@@ -139,7 +141,7 @@ impl Walker<'_> {
                 continue;
             }
             let Some(go) = self.table.go_text(return_address) else {
-                return if self.table.is_code(return_address) {
+                return if self.is_code(return_address) {
                     if self.record(return_address) {
                         AfterGo::Native(return_address, arch::native_regs(return_address, frame, caller))
                     } else {
@@ -168,6 +170,20 @@ impl Walker<'_> {
                 }
             }
             frame = caller;
+        }
+    }
+
+    #[inline]
+    fn is_code(&mut self, address: u64) -> bool {
+        if self.near.contains(&address) {
+            return true;
+        }
+        match self.table.code_around(address) {
+            Some(range) => {
+                self.near = range.clone();
+                true
+            }
+            None => false,
         }
     }
 

@@ -62,7 +62,9 @@ impl Manner {
         match self {
             Self::Silent | Self::HalfClosed => Vec::new(),
             Self::HalfRequest => b"GET /v1/st".to_vec(),
-            Self::NoBody => b"PUT /v1/mallctl/prof.active HTTP/1.1\r\nHost: o\r\nContent-Length: 1000\r\n\r\nfal".to_vec(),
+            Self::NoBody => {
+                b"PUT /v1/mallctl/prof.active HTTP/1.1\r\nHost: o\r\nContent-Length: 1000\r\n\r\nfal".to_vec()
+            }
             // Every byte value, among them NUL, CR and LF in wrong places.
             Self::Garbage => (0..4096u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect(),
             Self::EndlessHead => {
@@ -120,7 +122,10 @@ fn holdings(pid: u32) -> (usize, Vec<String>) {
 
 fn seconds(host: &mut Host) -> f64 {
     let answer = host.tell(WORK);
-    answer.strip_prefix("done ").and_then(|text| text.parse().ok()).unwrap_or_else(|| panic!("the host said {answer:?}"))
+    answer
+        .strip_prefix("done ")
+        .and_then(|text| text.parse().ok())
+        .unwrap_or_else(|| panic!("the host said {answer:?}"))
 }
 
 /// Longest of some good requests, made one after another.
@@ -196,8 +201,7 @@ fn a_host_that_ends_among_clients_ends_as_it_would() {
     let mut host = Host::start(&host("churn"), &["2"], &[("OFFHEAP_PROFILE", "12")]);
     seconds(&mut host);
     let socket = host.socket().to_owned();
-    let open: Vec<UnixStream> =
-        (0..60).filter_map(|number| MANNERS[number % MANNERS.len()].enter(&socket)).collect();
+    let open: Vec<UnixStream> = (0..60).filter_map(|number| MANNERS[number % MANNERS.len()].enter(&socket)).collect();
     assert_eq!(host.end(), Some(0));
     assert!(!socket.exists(), "the socket goes with the host");
     drop(open);

@@ -39,6 +39,8 @@ pub(crate) enum Command {
     Rules(commands::rules::Args),
     /// Explain RSS by owner, every byte, with a verdict
     Ledger(commands::ledger::Args),
+    /// Serve metrics and heap profiles of several targets to Prometheus, Parca or Pyroscope
+    Serve(commands::serve::Args),
     /// Give unused pages back to the system
     Purge(commands::purge::Args),
     /// Turn dumps into a pprof protobuf, folded stacks or JSON
@@ -78,6 +80,7 @@ impl Command {
             Self::Check(args) => commands::check::run(&args),
             Self::Rules(args) => commands::rules::run(&args),
             Self::Ledger(args) => commands::ledger::run(&args),
+            Self::Serve(args) => commands::serve::run(&args),
             Self::Purge(args) => commands::purge::run(&args),
             Self::Convert(args) => commands::convert::run(args),
             Self::Top(args) => commands::top::run(args),

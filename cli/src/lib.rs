@@ -1,7 +1,7 @@
 //! The offheap command line: parse, dispatch, map to an exit code.
 //!
 //! Layers, leaf first: `exit`, `analysis` and `view` (pure), `output`, `interrupt`, `elf`, `cgroup`, `preload`,
-//! `go_endpoint`, `target`, `client`, `reading`, `process_memory`, `capture`, `observe`, `load`, `commands` (which
+//! `go_endpoint`, `target`, `client`, `reading`, `process_memory`, `capture`, `observe`, `load`, `serve`, `commands` (which
 //! never import each other), `args`.
 
 mod analysis;
@@ -22,6 +22,7 @@ mod output;
 mod preload;
 mod process_memory;
 mod reading;
+mod serve;
 mod target;
 #[allow(dead_code)]
 mod view;

@@ -64,8 +64,10 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
     if args.by == Some(By::Waste) && args.base.is_some() {
         bail!("--by waste draws one reading; the waste of --base would need statistics of its own time");
     }
-    let mut loaded = load_last(&args.inputs, &args.options)?;
-    let base = args.base.as_ref().map(|base| load(base, &args.options)).transpose()?;
+    let mut options = args.options;
+    options.parse.by_size = args.by == Some(By::Waste);
+    let mut loaded = load_last(&args.inputs, &options)?;
+    let base = args.base.as_ref().map(|base| load(base, &options)).transpose()?;
     if args.by == Some(By::Waste) {
         loaded.profile = waste_of(&loaded, args.stats)?;
     }

@@ -85,7 +85,9 @@ fn sites(args: &Args, reading: &Reading, bins: &[BinStats]) -> anyhow::Result<(O
         None if args.profiles.is_empty() => return Ok((None, false)),
         None => args.profiles.clone(),
     };
-    let loaded = load_last(&sources, &args.options)?;
+    let mut options = args.options.clone();
+    options.parse.by_size = true;
+    let loaded = load_last(&sources, &options)?;
     let found = tenants(bins, &loaded.profile);
     if found.is_none() {
         output::note(&format!("{}: no profile of live objects, so it names nobody", loaded.source));

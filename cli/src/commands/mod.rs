@@ -20,6 +20,7 @@ pub(crate) mod record;
 pub(crate) mod report;
 pub(crate) mod rules;
 pub(crate) mod run;
+pub(crate) mod serve;
 pub(crate) mod stats;
 pub(crate) mod top;
 pub(crate) mod tree;

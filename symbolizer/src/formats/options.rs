@@ -7,6 +7,9 @@ use std::time::Duration;
 pub struct ParseOptions {
     /// Keep threads apart: a sample for each stack and thread, with a `thread` label.
     pub by_thread: bool,
+    /// Keep size classes apart: a sample for each stack and class, whose `bytes` label is the class and whose `age` label
+    /// is the mean age in seconds. Only the sample table knows them; wins over `by_thread`.
+    pub by_size: bool,
     /// Live allocations younger than this are left out. Only the sample table knows ages.
     pub min_age: Option<Duration>,
     /// Live allocations older than this are left out. Only the sample table knows ages.

@@ -70,6 +70,13 @@ struct Live {
     thread: u64,
 }
 
+impl Live {
+    /// The allocator samples by the size of the class and not by that asked for; its dumps show that size too.
+    fn class(&self) -> u64 {
+        if self.usable == 0 { self.size } else { self.usable }
+    }
+}
+
 /// The input begins like the table: its schema is the first key.
 #[must_use]
 pub(crate) fn looks_like(bytes: &[u8]) -> bool {
@@ -152,6 +159,11 @@ impl<'a> Reader<'a> {
             true => Estimate::default(),
             false => Estimate { objects: positive(site.alloc_objects), bytes: positive(site.alloc_bytes) },
         };
+        if self.options.by_size {
+            self.site_by_size(site, &locations);
+            self.sink.sample(locations, Estimates { allocated, live: Estimate::default() }, Some(0), None);
+            return;
+        }
         if !self.options.by_thread {
             let (live, picked) = self.live(site, |_| true);
             self.sink.sample(locations, Estimates { allocated, live }, Some(picked), None);
@@ -169,6 +181,21 @@ impl<'a> Reader<'a> {
         self.sink.sample(locations, Estimates { allocated, live: Estimate::default() }, Some(0), None);
     }
 
+    fn site_by_size(&mut self, site: &Site, locations: &[LocationId]) {
+        let mut sizes: Vec<u64> = site.live.iter().map(Live::class).collect();
+        sizes.sort_unstable();
+        sizes.dedup();
+        for size in sizes {
+            let (live, picked) = self.live(site, |sample| sample.class() == size);
+            // Samples of one class have one weight, so their plain mean is the mean over what they stand for.
+            let of_class = || site.live.iter().filter(|sample| sample.class() == size);
+            let age = of_class().map(|sample| positive(sample.age)).sum::<f64>() / of_class().count() as f64;
+            let label = Label::number("age", age.round() as i64, Some("seconds".into()));
+            let estimates = Estimates { allocated: Estimate::default(), live };
+            self.sink.sample(locations.to_vec(), estimates, Some(picked), Some(label));
+        }
+    }
+
     /// Estimate of the live samples, and their number.
     fn live(&mut self, site: &Site, wanted: impl Fn(&Live) -> bool) -> (Estimate, u64) {
         let (mut estimate, mut picked) = (Estimate::default(), 0);
@@ -177,8 +204,7 @@ impl<'a> Reader<'a> {
                 self.left_out_by_age += 1;
                 continue;
             }
-            // The allocator samples by the size of the class and not by that asked for; its dumps show that size too.
-            let size = if sample.usable == 0 { sample.size } else { sample.usable } as f64;
+            let size = sample.class() as f64;
             let weight = self.period.weight(size);
             estimate += Estimate { objects: weight, bytes: size * weight };
             picked += 1;
@@ -300,6 +326,23 @@ mod tests {
         let rows: Vec<_> =
             parsed.profile.samples.iter().map(|s| (s.label_text("thread"), s.values[3], s.values[1])).collect();
         assert_eq!(rows, [(Some("writer (12)"), 8_912_905, 0), (Some("13"), 524_296, 0), (None, 0, 1_600_006)]);
+    }
+
+    #[test]
+    fn size_classes_are_kept_apart_when_asked() {
+        let by_size = ParseOptions { by_size: true, ..ParseOptions::default() };
+        let parsed = read(TABLE.as_bytes(), &by_size).expect("valid");
+        let number = |sample: &crate::profile::Sample, key| sample.label_number(key);
+        let rows: Vec<_> = parsed
+            .profile
+            .samples
+            .iter()
+            .map(|s| (number(s, "bytes"), number(s, "age"), s.values[2], s.values[1]))
+            .collect();
+        assert_eq!(
+            rows,
+            [(Some(16), Some(353), 65_537, 0), (Some(8_388_608), Some(700), 1, 0), (Some(16), None, 0, 1_600_006)]
+        );
     }
 
     #[test]

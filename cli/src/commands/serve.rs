@@ -1,0 +1,95 @@
+//! `offheap serve TARGET…`
+
+use crate::exit::Outcome;
+use crate::interrupt::Interrupt;
+use crate::output;
+use crate::serve::{Access, Served, Site, metrics, serve};
+use crate::view::duration;
+use anyhow::{Context, bail};
+use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Variable that holds the token, so that it stands in no list of processes.
+const TOKEN_VARIABLE: &str = "OFFHEAP_SERVE_TOKEN";
+
+/// Arguments of `serve`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Pids, sockets or process names. They may come and go: one that is not there is served as down
+    #[arg(required = true, value_name = "TARGET")]
+    targets: Vec<String>,
+    /// Address to listen on
+    #[arg(long, default_value = "127.0.0.1:9577", value_name = "ADDR")]
+    listen: String,
+    /// File with a token that clients must send (`Authorization: Bearer …`); or set OFFHEAP_SERVE_TOKEN
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// Serve beyond this machine without a token
+    #[arg(long)]
+    public: bool,
+    /// Write the metrics to a file for node_exporter's textfile collector instead of listening
+    #[arg(long, value_name = "FILE.prom", conflicts_with_all = ["listen", "token_file", "public"])]
+    textfile: Option<PathBuf>,
+    /// With --textfile: pause between two files
+    #[arg(long, value_parser = duration::parse, default_value = "15s", value_name = "TIME", requires = "textfile")]
+    every: Duration,
+    /// With --textfile: write once and end, for a timer
+    #[arg(long, requires = "textfile")]
+    once: bool,
+}
+
+/// Serve until a signal ends it.
+pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+    let targets: Vec<Arc<Served>> = args.targets.iter().map(|name| Served::new(name)).collect();
+    if let Some(path) = &args.textfile {
+        return textfile(path, &targets, args);
+    }
+    let access = access(args.token_file.as_deref())?;
+    let addresses: Vec<SocketAddr> = args
+        .listen
+        .to_socket_addrs()
+        .with_context(|| format!("--listen {}: not an address; write for example 127.0.0.1:9577", args.listen))?
+        .collect();
+    let wide = addresses.iter().find(|address| !address.ip().is_loopback());
+    if let (Some(address), Access::Anyone, false) = (wide, &access, args.public) {
+        bail!(
+            "--listen {address} can be reached from other machines, and heap profiles are nobody's business: give a \
+             token (--token-file FILE or {TOKEN_VARIABLE}), or say --public"
+        );
+    }
+    let listener =
+        TcpListener::bind(&addresses[..]).with_context(|| format!("{}: cannot listen there", args.listen))?;
+    output::print(&format!("listening on http://{}\n", listener.local_addr()?))?;
+    serve(&listener, Site { targets }, access)?;
+    Ok(Outcome::Done)
+}
+
+fn access(file: Option<&Path>) -> anyhow::Result<Access> {
+    let token = match file {
+        Some(path) => {
+            Some(std::fs::read_to_string(path).with_context(|| format!("{}: cannot be read", path.display()))?)
+        }
+        None => std::env::var(TOKEN_VARIABLE).ok(),
+    };
+    match token.as_deref().map(str::trim) {
+        None => Ok(Access::Anyone),
+        Some("") => bail!("the token is empty, which would admit everybody; write one, or leave it out"),
+        Some(token) => Ok(Access::Token(token.to_owned())),
+    }
+}
+
+/// The file is complete or absent: the collector may look at any time.
+fn textfile(path: &Path, targets: &[Arc<Served>], args: &Args) -> anyhow::Result<Outcome> {
+    if path.extension().is_none_or(|extension| extension != "prom") {
+        bail!("{}: node_exporter reads only files that end in .prom", path.display());
+    }
+    let interrupt = Interrupt::hold();
+    loop {
+        output::write(path, metrics(targets).as_bytes())?;
+        if args.once || interrupt.wait(args.every) {
+            return Ok(Outcome::Done);
+        }
+    }
+}

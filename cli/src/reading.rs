@@ -31,6 +31,10 @@ pub(crate) struct Host {
 }
 
 impl Host {
+    pub(crate) fn agent(&self) -> &Agent {
+        &self.agent
+    }
+
     /// Samples were recorded: there is somebody to name.
     pub(crate) fn is_recorded(&self) -> bool {
         self.agent.info().is_ok_and(|info| info.profile.recording_since.is_some())

@@ -130,6 +130,28 @@ impl Mib {
         // SAFETY: jemalloc reported success, so it wrote all of `T`.
         (errno == 0 && length == size_of::<T>()).then(|| unsafe { value.assume_init() })
     }
+
+    /// Asks a control that answers about a value that it is given.
+    ///
+    /// # Safety
+    /// As for [`read`], of both types; and the control may be asked about this value.
+    pub(crate) unsafe fn ask<Q: Copy, T: Copy>(&self, mut about: Q) -> Option<T> {
+        let mut value = MaybeUninit::<T>::zeroed();
+        let mut length = size_of::<T>();
+        // SAFETY: `value` has `length` bytes and `about` its own size; the caller vouches for the types.
+        let errno = unsafe {
+            sys::mallctlbymib(
+                self.path.as_ptr(),
+                self.length,
+                value.as_mut_ptr().cast(),
+                &raw mut length,
+                (&raw mut about).cast(),
+                size_of::<Q>(),
+            )
+        };
+        // SAFETY: jemalloc reported success, so it wrote all of `T`.
+        (errno == 0 && length == size_of::<T>()).then(|| unsafe { value.assume_init() })
+    }
 }
 
 /// Whether jemalloc was started with profiling available.

@@ -2,6 +2,7 @@
 
 mod connection;
 mod dump;
+mod heap_map;
 mod info;
 mod jobs;
 mod knobs;

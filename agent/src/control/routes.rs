@@ -1,6 +1,7 @@
 //! Which request is answered by what.
 
 use super::dump::{self, DumpError};
+use super::heap_map::{self, NoMap};
 use super::info::stats_print;
 use super::jobs::Agent;
 use super::knobs::{self, KnobError};
@@ -16,7 +17,7 @@ use serde_json::Value;
 use std::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
 
 /// All paths, for the message about an unknown one.
-const PATHS: [&str; 15] = [
+const PATHS: [&str; 16] = [
     wire::INFO,
     wire::STATS,
     wire::STATS_JEMALLOC,
@@ -28,6 +29,7 @@ const PATHS: [&str; 15] = [
     wire::PROFILE_HEAP,
     wire::PROFILE_SAMPLES,
     wire::TRIGGERS,
+    wire::HEAP_MAP,
     wire::PURGE,
     wire::PPROF_START,
     wire::PPROF_STOP,
@@ -60,6 +62,7 @@ impl Agent {
                 Err(WatchError::Rule(error)) => Response::error(400, error.to_string()),
                 Err(WatchError::Start(error)) => Response::error(409, error.to_string()),
             },
+            ("GET", wire::HEAP_MAP) => map(heap_map::heap_map()),
             ("POST", wire::PURGE) => json_or(purge::purge_all()),
             ("DELETE", path) if path.starts_with(wire::TRIGGERS) => self.unwatch(path),
             (method, path) => match path.strip_prefix(wire::MALLCTL_PREFIX) {
@@ -145,6 +148,16 @@ impl std::fmt::Display for WatchError {
 fn default_directory() -> String {
     // SAFETY: no preconditions.
     format!("{}{}/dumps", wire::SOCKET_DIR_PREFIX, unsafe { libc::geteuid() })
+}
+
+fn map(map: Result<wire::HeapMap, NoMap>) -> Response {
+    match map {
+        Ok(map) => Response::json(&map),
+        Err(NoMap::Busy) => Response::error(409, "another heap map is being made; try again when it is done"),
+        Err(NoMap::Unavailable) => {
+            Response::error(500, "no heap map: jemalloc's utilization controls or /proc/self/maps cannot be read")
+        }
+    }
 }
 
 fn json_or(value: Result<impl serde::Serialize, MallctlError>) -> Response {

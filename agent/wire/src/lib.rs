@@ -4,6 +4,7 @@
 //! allocator could not answer is `None` (absent in JSON): unknown is not zero.
 
 mod error;
+mod heap_map;
 mod info;
 mod paths;
 mod profile;
@@ -13,6 +14,7 @@ mod stats;
 mod trigger;
 
 pub use error::ErrorBody;
+pub use heap_map::{HeapMap, SlabClass};
 pub use info::{AgentCounters, Info, JemallocConfig};
 pub use paths::*;
 pub use profile::ProfileState;

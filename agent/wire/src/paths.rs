@@ -23,6 +23,8 @@ pub const PROFILE_SAMPLES: &str = "/v1/profile/samples";
 /// `GET`: [`Triggers`](crate::Triggers). `POST` with rules as text: the same, with the new ones. `DELETE` of this path
 /// followed by `/ID`: the same, without it.
 pub const TRIGGERS: &str = "/v1/triggers";
+/// `GET`: [`HeapMap`](crate::HeapMap).
+pub const HEAP_MAP: &str = "/v1/heap_map";
 /// `POST`: [`Purge`](crate::Purge).
 pub const PURGE: &str = "/v1/purge";
 /// `POST` or `GET`: published alias of [`PROFILE_START`].

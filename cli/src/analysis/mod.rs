@@ -8,6 +8,7 @@ pub(crate) mod growth;
 pub(crate) mod ledger;
 mod ledger_go;
 mod ledger_native;
+pub(crate) mod occupancy;
 pub(crate) mod saved_statistics;
 pub(crate) mod smaps;
 pub(crate) mod smaps_owners;

@@ -83,6 +83,11 @@ impl Agent {
         self.json("POST", wire::PROFILE_RESET)
     }
 
+    /// Occupancy of every slab. The scan takes a while and slows nobody down by more than its pauses allow.
+    pub(crate) fn heap_map(&self) -> anyhow::Result<wire::HeapMap> {
+        self.json("GET", wire::HEAP_MAP)
+    }
+
     pub(crate) fn purge(&self) -> anyhow::Result<wire::Purge> {
         self.json("POST", wire::PURGE)
     }

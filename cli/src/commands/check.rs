@@ -4,6 +4,7 @@ use crate::analysis::check::{Clock, Memory, Remembered, Sample, Thresholds, Verd
 use crate::cgroup;
 use crate::client::Agent;
 use crate::exit::Outcome;
+use crate::go_endpoint::GoEndpoint;
 use crate::interrupt::Interrupt;
 use crate::output;
 use crate::reading::{self, Reading};
@@ -26,6 +27,16 @@ pub(crate) struct Args {
     /// … and RSS is above
     #[arg(long, value_parser = size::parse, default_value = "1.5GB", value_name = "SIZE")]
     min_rss: u64,
+    /// Go heap of the process, for GoHeapToRssMismatch: a saved page, a URL (http://HOST:PORT), or `auto` to ask the ports
+    /// that the process listens on
+    #[arg(long, value_name = "FILE|URL|auto")]
+    go: Option<GoEndpoint>,
+    /// CRITICAL when RSS / Go heap in use is above
+    #[arg(long, default_value_t = Thresholds::default().go_ratio, value_name = "RATIO")]
+    go_ratio: f64,
+    /// … and RSS is above
+    #[arg(long, value_parser = size::parse, default_value = "2GB", value_name = "SIZE")]
+    go_min_rss: u64,
     /// Both for this long; by default 5m, and 10m for the Go heap. 0 judges one reading
     #[arg(long = "for", value_parser = duration::parse, value_name = "TIME")]
     hold: Option<Duration>,
@@ -55,6 +66,8 @@ impl Args {
         Thresholds {
             index: self.index,
             min_rss: self.min_rss,
+            go_ratio: self.go_ratio,
+            go_min_rss: self.go_min_rss,
             index_for: self.hold.unwrap_or(default.index_for),
             go_for: self.hold.unwrap_or(default.go_for),
             ..default
@@ -66,7 +79,8 @@ impl Args {
             // A report is one moment: nothing will change by waiting.
             let reading = Reading::of(&self.source)?;
             reading.notes.iter().for_each(|note| output::note(note));
-            let sample = Sample { stats: reading.stats, ..Sample::default() };
+            let go_in_use = self.go_in_use(None);
+            let sample = Sample { stats: reading.stats, go_in_use, ..Sample::default() };
             let now = Thresholds { index_for: Duration::ZERO, go_for: Duration::ZERO, ..*thresholds };
             return Ok(judge_once(Duration::ZERO, &now, &mut Remembered::default(), &sample));
         }
@@ -94,8 +108,19 @@ impl Args {
     fn sample(&self) -> anyhow::Result<Sample> {
         let agent = Agent::of(&self.source)?;
         let stats = agent.stats()?;
-        let working_set = agent.pid().ok().and_then(|pid| cgroup::of(pid).memory?.working_set());
-        Ok(Sample { stats, go_in_use: None, working_set })
+        let pid = agent.pid().ok();
+        let working_set = pid.and_then(|pid| cgroup::of(pid).memory?.working_set());
+        Ok(Sample { stats, go_in_use: self.go_in_use(pid), working_set })
+    }
+
+    /// What was asked for and cannot be read is unknown, which is told apart from what nobody asked for.
+    fn go_in_use(&self, pid: Option<u32>) -> Option<Result<u64, String>> {
+        let endpoint = self.go.as_ref()?;
+        if pid.is_none() && *endpoint == GoEndpoint::Auto {
+            return Some(Err("`auto` asks the ports of a live process; give a file or a URL".into()));
+        }
+        let answer = endpoint.read(pid.unwrap_or_default());
+        Some(answer.map(|answer| answer.memory.heap_inuse).map_err(|error| format!("{error:#}")))
     }
 }
 

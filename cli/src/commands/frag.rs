@@ -1,15 +1,19 @@
 //! `offheap frag TARGET|STATS [PROFILE]`
 
 use crate::analysis::fragmentation::{self, Arena, Class, Fragmentation, Large, Limits};
+use crate::analysis::occupancy::{Occupancy, occupancy};
 use crate::analysis::tenants::{Tenant, tenants};
 use crate::exit::Outcome;
 use crate::load::{Options, Source, load_last};
 use crate::output;
 use crate::reading::Reading;
 use crate::view::fragmentation::Report;
-use crate::view::json;
+use crate::view::progress::Progress;
+use crate::view::{heap_map, json};
+use anyhow::bail;
 use offheap_wire::BinStats;
 use serde::Serialize;
+use std::path::{Path, PathBuf};
 
 /// Arguments of `frag`.
 #[derive(Debug, clap::Args)]
@@ -30,6 +34,9 @@ pub(crate) struct Args {
     /// Rows of each table
     #[arg(short, long, default_value_t = 12, value_name = "COUNT")]
     n: usize,
+    /// Draw the occupancy of every slab of a live target, one cell a slab; with --json the histogram stands there too
+    #[arg(long, value_name = "X.svg")]
+    map: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -46,6 +53,8 @@ struct Document<'a> {
     arenas: &'a [Arena],
     /// Null without a profile; an estimate that adds up to the slab waste.
     sites: Option<&'a [Tenant]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    heap_map: Option<&'a Occupancy>,
 }
 
 /// Measure the fragmentation of one reading.
@@ -60,15 +69,38 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let arenas = fragmentation::arenas(&stats.arenas);
     let (tenants, partial) = sites(args, &reading, &stats.bins)?;
     let tenants = tenants.as_deref();
+    let map = args.map.as_deref().map(|path| draw_map(path, args, &reading)).transpose()?;
     let (classes, large, arenas) = (&classes[..], &large[..], &arenas[..]);
     let text = if args.json {
-        json::document("frag", &Document { parts: &parts, classes, large, arenas, sites: tenants })?
+        json::document(
+            "frag",
+            &Document { parts: &parts, classes, large, arenas, sites: tenants, heap_map: map.as_ref() },
+        )?
     } else {
         let report = Report { parts: &parts, classes, large, arenas, tenants, shown: args.n };
         report.render(&output::screen())
     };
     output::print(&text)?;
     Ok(if partial { Outcome::Partial } else { reading.outcome() })
+}
+
+/// Scan, draw, sum up.
+fn draw_map(path: &Path, args: &Args, reading: &Reading) -> anyhow::Result<Occupancy> {
+    let Some(host) = &reading.host else {
+        bail!("{}: a saved report; the heap map is asked of a live target", args.source);
+    };
+    let progress = Progress::start("looking at every slab");
+    let map = host.agent().heap_map()?;
+    drop(progress);
+    let sum = occupancy(&map);
+    output::write(path, heap_map::render(&map, &sum, &format!("Slabs of {}", args.source)).as_bytes())?;
+    if path.as_os_str() != "-" {
+        output::note(&format!("{}: {} slabs", path.display(), sum.slabs));
+    }
+    if sum.truncated {
+        output::note("the heap map is not whole: the scan reached its bound of time or slabs");
+    }
+    Ok(sum)
 }
 
 /// The sites, and whether their profile was damaged.

@@ -1,6 +1,7 @@
 //! `offheap serve TARGET…`
 
 use crate::exit::Outcome;
+use crate::go_endpoint::GoEndpoint;
 use crate::interrupt::Interrupt;
 use crate::output;
 use crate::serve::{Access, Served, Site, metrics, serve};
@@ -20,6 +21,10 @@ pub(crate) struct Args {
     /// Pids, sockets or process names. They may come and go: one that is not there is served as down
     #[arg(required = true, value_name = "TARGET")]
     targets: Vec<String>,
+    /// Serve the Go heap of the targets too, for GoHeapToRssMismatch: `auto`, or TARGET=URL for one of them; may be
+    /// repeated
+    #[arg(long, value_name = "auto|TARGET=URL")]
+    go: Vec<String>,
     /// Address to listen on
     #[arg(long, default_value = "127.0.0.1:9577", value_name = "ADDR")]
     listen: String,
@@ -42,7 +47,7 @@ pub(crate) struct Args {
 
 /// Serve until a signal ends it.
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let targets: Vec<Arc<Served>> = args.targets.iter().map(|name| Served::new(name)).collect();
+    let targets = targets(args)?;
     if let Some(path) = &args.textfile {
         return textfile(path, &targets, args);
     }
@@ -64,6 +69,24 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     output::print(&format!("listening on http://{}\n", listener.local_addr()?))?;
     serve(&listener, Site { targets }, access)?;
     Ok(Outcome::Done)
+}
+
+fn targets(args: &Args) -> anyhow::Result<Vec<Arc<Served>>> {
+    let auto = args.go.iter().any(|go| go == "auto");
+    let mut pairs = Vec::new();
+    for go in args.go.iter().filter(|go| *go != "auto") {
+        match go.split_once('=') {
+            Some((target, url)) if args.targets.iter().any(|name| name == target) => pairs.push((target, url)),
+            _ => bail!("--go {go}: write `auto`, or TARGET=URL with one of the targets as it was typed"),
+        }
+    }
+    let endpoint = |name: &String| {
+        let given = pairs.iter().find(|(target, _)| target == name).map(|(_, url)| *url);
+        // Anything can be named as an endpoint; what it is shows when it is read.
+        let Ok(endpoint) = given.or(auto.then_some("auto")).map(str::parse::<GoEndpoint>).transpose();
+        endpoint
+    };
+    Ok(args.targets.iter().map(|name| Served::new(name, endpoint(name))).collect())
 }
 
 fn access(file: Option<&Path>) -> anyhow::Result<Access> {

@@ -164,7 +164,7 @@ mod tests {
     fn start(access: Access) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let site = Site { targets: vec![Served::new("/nonexistent/agent.sock")] };
+        let site = Site { targets: vec![Served::new("/nonexistent/agent.sock", None)] };
         std::thread::spawn(move || serve(&listener, site, access));
         address
     }

@@ -4,6 +4,7 @@ use super::exposition::Exposition;
 use crate::analysis::fragmentation::classes;
 use crate::capture::capture;
 use crate::client::Agent;
+use crate::go_endpoint::GoEndpoint;
 use offheap_symbolizer::{SymbolizeOptions, formats};
 use offheap_wire::Stats;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,6 +20,7 @@ const FRESH: Duration = Duration::from_millis(500);
 #[derive(Debug)]
 pub(crate) struct Served {
     pub(crate) name: String,
+    go: Option<GoEndpoint>,
     /// A reading is under way: a host that hangs is not asked again and again.
     busy: AtomicBool,
     /// Guards: the last reading.
@@ -33,6 +35,7 @@ struct Reading {
     page: String,
     stats: Stats,
     pid: Option<u32>,
+    go_in_use: Option<u64>,
 }
 
 /// Why there is no profile.
@@ -44,9 +47,11 @@ pub(super) enum NoProfile {
 }
 
 impl Served {
-    pub(crate) fn new(name: &str) -> Arc<Self> {
+    /// A target, and where its Go heap is read when it is to be served too.
+    pub(crate) fn new(name: &str, go: Option<GoEndpoint>) -> Arc<Self> {
         Arc::new(Self {
             name: name.to_owned(),
+            go,
             busy: AtomicBool::new(false),
             last: Mutex::default(),
             profiling: Mutex::default(),
@@ -78,7 +83,10 @@ impl Served {
 
     fn read(&self) -> anyhow::Result<Reading> {
         let agent = Agent::of(&self.name)?;
-        Ok(Reading { page: agent.metrics()?, stats: agent.stats()?, pid: agent.pid().ok() })
+        let (page, stats, pid) = (agent.metrics()?, agent.stats()?, agent.pid().ok());
+        // A service whose Go heap cannot be read now is not down: that series alone is missing.
+        let go = self.go.as_ref().zip(pid).and_then(|(go, pid)| go.read(pid).ok());
+        Ok(Reading { page, stats, pid, go_in_use: go.map(|answer| answer.memory.heap_inuse) })
     }
 
     /// A profile with names, as pprof.
@@ -117,6 +125,10 @@ fn add(page: &mut Exposition, label: (&str, &str), reading: &Reading) {
     if let Some(pid) = reading.pid {
         page.gauge("offheap_target_info", "The process behind a target", &[label, ("pid", &pid.to_string())], 1.0);
     }
+    if let Some(bytes) = reading.go_in_use {
+        // Under the name that Go's own client uses, so that one rule fits both.
+        page.gauge("go_memstats_heap_inuse_bytes", "Bytes of Go heap spans in use", &[label], bytes as f64);
+    }
     let classes = classes(&reading.stats.bins);
     if reading.stats.bins.is_empty() {
         return;
@@ -151,7 +163,7 @@ mod tests {
         let (a, b) = (host(), host());
         let (name_a, name_b) = (a.path(), b.path());
         std::fs::remove_file(&name_b).unwrap();
-        let targets = [Served::new(&name_a), Served::new(&name_b)];
+        let targets = [Served::new(&name_a, None), Served::new(&name_b, None)];
         let page = metrics(&targets);
         for line in [
             format!("offheap_up{{target=\"{name_a}\"}} 1"),

@@ -9,6 +9,7 @@ pub(crate) mod flame;
 pub(crate) mod folded;
 pub(crate) mod fragmentation;
 pub(crate) mod go_table;
+pub(crate) mod heap_map;
 pub(crate) mod json;
 pub(crate) mod ledger;
 pub(crate) mod page;

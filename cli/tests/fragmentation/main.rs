@@ -4,5 +4,7 @@
 #[path = "../services/kit.rs"]
 mod kit;
 
+mod planted;
+mod prometheus;
 mod rules;
 mod saved;

@@ -2,6 +2,7 @@
 
 use crate::client::Agent;
 use crate::exit::Outcome;
+use crate::go_endpoint::GoEndpoint;
 use crate::interrupt::Interrupt;
 use crate::observe::{End, Header, Line, Observer};
 use crate::output;
@@ -29,6 +30,9 @@ pub(crate) struct Args {
     /// Stop after this time; without it: when the process ends, or on Ctrl-C
     #[arg(long = "for", value_name = "DURATION", value_parser = duration::parse)]
     record_for: Option<Duration>,
+    /// Statistics of the Go runtime: a URL, or `auto` to ask the ports on which the target itself listens
+    #[arg(long, value_name = "URL|auto")]
+    go: Option<GoEndpoint>,
     /// Time between two profiles, when profiling is on; 0 for none
     #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = duration::parse)]
     profile_every: Duration,
@@ -36,7 +40,7 @@ pub(crate) struct Args {
 
 /// Observe until told to stop.
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let observer = Observer::new(Agent::of(&args.target)?);
+    let observer = Observer::new(Agent::of(&args.target)?, args.go.clone());
     let interrupt = Interrupt::hold();
     let mut out = open(&args.output)?;
     let mut write = |line: Line| -> anyhow::Result<()> {

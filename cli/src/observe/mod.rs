@@ -4,8 +4,8 @@ mod observation;
 mod observer;
 mod recording;
 
-#[cfg(test)]
-pub(crate) use observation::OwnerBytes;
 pub(crate) use observation::{Observation, SiteBytes};
+#[cfg(test)]
+pub(crate) use observation::{OwnerBytes, VerdictLine};
 pub(crate) use observer::Observer;
 pub(crate) use recording::{End, Header, Line, Recording};

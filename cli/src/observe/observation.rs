@@ -14,6 +14,8 @@ pub(crate) struct Observation {
     pub(crate) profile: Option<ProfileState>,
     /// The ledger; empty when the mappings of the process could not be read.
     pub(crate) ledger: Vec<OwnerBytes>,
+    /// Why RSS is what it is, judged with the observations of the minute before.
+    pub(crate) verdict: Option<VerdictLine>,
     /// The largest holders, when a profile was taken with this observation.
     pub(crate) sites: Vec<SiteBytes>,
 }
@@ -23,6 +25,14 @@ pub(crate) struct Observation {
 pub(crate) struct OwnerBytes {
     pub(crate) owner: String,
     pub(crate) bytes: u64,
+}
+
+/// A verdict in words.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct VerdictLine {
+    pub(crate) cause: String,
+    pub(crate) growing: Option<bool>,
+    pub(crate) reasons: Vec<String>,
 }
 
 /// A function with what its allocations hold.

@@ -19,7 +19,8 @@ const FAINT: Style = Style::new().add_modifier(Modifier::DIM);
 
 /// Draw everything.
 pub(super) fn draw(frame: &mut Frame<'_>, state: &State) {
-    let [head, charts, upper, lower, foot] = Layout::vertical([
+    let [head, verdict, charts, upper, lower, foot] = Layout::vertical([
+        Constraint::Length(1),
         Constraint::Length(1),
         Constraint::Length(5),
         Constraint::Fill(1),
@@ -29,6 +30,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, state: &State) {
     .areas(frame.area());
     let halves = Layout::horizontal([Constraint::Fill(1), Constraint::Fill(1)]);
     frame.render_widget(heading(state), head);
+    frame.render_widget(why(state), verdict);
     let [left, right] = halves.areas(charts);
     chart(frame, left, "RSS", state, Observation::rss);
     chart(frame, right, "allocated", state, |observation| observation.stats.allocated);
@@ -54,6 +56,16 @@ fn heading(state: &State) -> Line<'static> {
         Span::raw(format!(" pid {}  jemalloc {}  ", subject.pid, printable(&subject.jemalloc))),
         recording,
         Span::styled(format!("  {at}"), FAINT),
+    ])
+}
+
+/// Why RSS is what it is, in one line.
+fn why(state: &State) -> Line<'static> {
+    let Some(verdict) = state.history.last().and_then(|last| last.verdict.as_ref()) else { return Line::default() };
+    let growing = if verdict.growing == Some(true) { ", growing" } else { "" };
+    Line::from(vec![
+        Span::styled(format!("{}{growing}: ", verdict.cause), STRONG),
+        Span::raw(printable(&verdict.reasons.join("; ")).into_owned()),
     ])
 }
 
@@ -197,7 +209,7 @@ fn bar(share: f64, width: usize) -> String {
 mod tests {
     use super::super::state::{Event, State, Subject};
     use super::{bar, draw};
-    use crate::observe::{Observation, OwnerBytes, SiteBytes};
+    use crate::observe::{Observation, OwnerBytes, SiteBytes, VerdictLine};
     use offheap_wire::{BinStats, Stats};
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
@@ -227,6 +239,11 @@ mod tests {
                     ..Stats::default()
                 },
                 ledger: vec![OwnerBytes { owner: "jemalloc live".into(), bytes: 300 << 20 }],
+                verdict: Some(VerdictLine {
+                    cause: "fragmentation".into(),
+                    growing: Some(true),
+                    reasons: vec!["half is holes".into()],
+                }),
                 ..Observation::default()
             })));
         }
@@ -238,6 +255,7 @@ mod tests {
             "allocated 102.0 MiB  +20.0 MiB/min",
             "100.0% ████████",
             "jemalloc live",
+            "fragmentation, growing: half is holes",
             "index 0.745",
             "fragmented",
             "3.1% used",

@@ -64,6 +64,9 @@ fn line(now: &Observation, history: &History) -> String {
         size_or_na(parts.unreturned),
         size_or_na(parts.outside)
     );
+    if let Some(verdict) = &now.verdict {
+        let _ = write!(line, "  verdict: {}", verdict.cause);
+    }
     if now.profile.as_ref().is_some_and(|profile| profile.active) {
         line.push_str("  recording");
     }

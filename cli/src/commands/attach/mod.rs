@@ -8,6 +8,7 @@ mod worker;
 
 use crate::client::Agent;
 use crate::exit::Outcome;
+use crate::go_endpoint::GoEndpoint;
 use crate::observe::Observer;
 use crate::view::duration;
 use std::io::{self, IsTerminal};
@@ -18,6 +19,9 @@ use std::time::Duration;
 pub(crate) struct Args {
     /// A pid, a socket, or a process name
     target: String,
+    /// Statistics of the Go runtime: a URL, or `auto` to ask the ports on which the target itself listens
+    #[arg(long, value_name = "URL|auto")]
+    go: Option<GoEndpoint>,
     /// Time between two readings
     #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = duration::parse)]
     every: Duration,
@@ -35,7 +39,7 @@ pub(crate) struct Args {
 /// Watch a host: a screen on a terminal, else one line a reading.
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let every = args.every.max(Duration::from_millis(100));
-    let observer = Observer::new(Agent::of(&args.target)?);
+    let observer = Observer::new(Agent::of(&args.target)?, args.go.clone());
     if args.json || args.plain || !io::stdout().is_terminal() || !io::stdin().is_terminal() {
         return lines::run(&observer, every, args.count, args.json);
     }

@@ -29,6 +29,8 @@ pub(crate) enum Command {
     Dump(commands::dump::Args),
     /// Measure fragmentation: the index and its parts
     Frag(commands::frag::Args),
+    /// Let the agent dump by itself when a limit is crossed
+    Trigger(commands::trigger::Args),
     /// Keep a series of readings in a file
     Record(commands::record::Args),
     /// Look for configuration faults: limits, Go settings, allocators
@@ -75,6 +77,7 @@ impl Command {
             Self::Profile(args) => commands::profile::run(&args),
             Self::Dump(args) => commands::dump::run(&args),
             Self::Frag(args) => commands::frag::run(&args),
+            Self::Trigger(args) => commands::trigger::run(&args),
             Self::Record(args) => commands::record::run(&args),
             Self::Doctor(args) => commands::doctor::run(&args),
             Self::Check(args) => commands::check::run(&args),

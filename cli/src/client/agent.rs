@@ -92,6 +92,22 @@ impl Agent {
         self.json("POST", wire::PURGE)
     }
 
+    /// The rules by which the agent dumps by itself.
+    pub(crate) fn triggers(&self) -> anyhow::Result<wire::Triggers> {
+        self.json("GET", wire::TRIGGERS)
+    }
+
+    /// Put rules in force, in their text form; all rules are returned.
+    pub(crate) fn trigger_add(&self, rules: &str) -> anyhow::Result<wire::Triggers> {
+        let response = self.ask_with("POST", wire::TRIGGERS, rules.as_bytes())?;
+        self.decode(response, wire::TRIGGERS)
+    }
+
+    /// Take a rule back; the others are returned.
+    pub(crate) fn trigger_remove(&self, id: u64) -> anyhow::Result<wire::Triggers> {
+        self.json("DELETE", &format!("{}/{id}", wire::TRIGGERS))
+    }
+
     /// The value of a mallctl.
     pub(crate) fn mallctl(&self, name: &str) -> anyhow::Result<serde_json::Value> {
         let mut answer: serde_json::Value = self.json("GET", &format!("{}{name}", wire::MALLCTL_PREFIX))?;
@@ -122,16 +138,24 @@ impl Agent {
 
     fn json<T: DeserializeOwned>(&self, method: &str, path: &str) -> anyhow::Result<T> {
         let response = self.ask(method, path)?;
+        self.decode(response, path)
+    }
+
+    fn decode<T: DeserializeOwned>(&self, response: Response<UnixStream>, path: &str) -> anyhow::Result<T> {
         serde_json::from_reader(BufReader::new(io::Read::take(response.body, MAX_JSON))).with_context(|| {
             format!("{}: the answer to {path} is not what this version expects", self.socket().display())
         })
     }
 
     fn ask(&self, method: &str, path: &str) -> anyhow::Result<Response<UnixStream>> {
+        self.ask_with(method, path, b"")
+    }
+
+    fn ask_with(&self, method: &str, path: &str, body: &[u8]) -> anyhow::Result<Response<UnixStream>> {
         let stream = self.connect(WORK)?;
         // Kept to ask the kernel who refused us: the exchange consumes the connection.
         let peer = stream.try_clone()?;
-        let response = match http::exchange(stream, method, path, b"").map_err(timeouts_named) {
+        let response = match http::exchange(stream, method, path, body).map_err(timeouts_named) {
             Ok(response) => response,
             Err(error) => {
                 return Err(target::refused_as_other_user(&peer).unwrap_or_else(|| {

@@ -24,3 +24,4 @@ pub(crate) mod serve;
 pub(crate) mod stats;
 pub(crate) mod top;
 pub(crate) mod tree;
+pub(crate) mod trigger;

@@ -203,3 +203,35 @@ fn doctor_reads_limits_and_go_settings_of_a_real_process() {
         assert!(["severity", "evidence", "why", "remedy"].iter().all(|key| row[key].is_string()), "{row}");
     }
 }
+
+#[test]
+fn a_rule_that_holds_leaves_a_whole_file() {
+    let service = service("cstring-trigger");
+    leak(&service);
+    let folder = service.file("dumps");
+    let rules = json(
+        offheap()
+            .args(["trigger", &service.pid(), "--rss", "1MiB", "--index", "0.99", "--keep", "2", "--json", "--dir"])
+            .arg(&folder),
+    );
+    let ids: Vec<u64> =
+        rules["triggers"].as_array().expect("rules").iter().filter_map(|rule| rule["id"].as_u64()).collect();
+    assert_eq!(ids.len(), 2, "{rules}");
+    // The agent looks at its rules about once a second.
+    let file = loop {
+        let rules = json(offheap().args(["trigger", &service.pid(), "--json"]));
+        if let Some(file) = rules["triggers"][0]["last_file"].as_str() {
+            break file.to_owned();
+        }
+        assert!(rules["triggers"][0]["last_error"].is_null(), "{rules}");
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    };
+    let top = json(offheap().args(["top", &file, "--by", "go", "--json", "-n", "1"]));
+    assert_eq!(top["rows"][0]["name"], "main.handleName", "{top}");
+    let left = json(
+        offheap()
+            .args(["trigger", &service.pid(), "--json", "--remove", &ids[0].to_string(), "--remove"])
+            .arg(ids[1].to_string()),
+    );
+    assert_eq!(left["triggers"].as_array().map(Vec::len), Some(0), "{left}");
+}

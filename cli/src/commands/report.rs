@@ -83,7 +83,7 @@ fn gather(args: &Args) -> anyhow::Result<Material> {
 }
 
 fn live(target: &str, options: &Options) -> anyhow::Result<Material> {
-    let observer = Observer::new(Agent::of(target)?);
+    let observer = Observer::new(Agent::of(target)?, None);
     let info = observer.agent().info()?;
     let mut observation = observer.observe()?;
     let mut profile = None;

@@ -184,9 +184,10 @@ impl<'a> Raw<'a> {
         match (field.number, field.value) {
             (1, Value::Bytes(inner)) => self.sample_types.push(protos::ValueType::decode(inner).ok()?),
             (2, Value::Bytes(inner)) => self.samples.push(protos::Sample::decode(inner).ok()?),
-            (3, Value::Bytes(inner)) => self.mappings.push(protos::Mapping::decode(inner).ok()?),
-            (4, Value::Bytes(inner)) => self.locations.push(protos::Location::decode(inner).ok()?),
-            (5, Value::Bytes(inner)) => self.functions.push(protos::Function::decode(inner).ok()?),
+            // Without an id nothing can refer to it; empty messages would be the cheapest way to ask for memory.
+            (3, Value::Bytes(inner)) => self.mappings.push(with_id(protos::Mapping::decode(inner).ok()?, |m| m.id)?),
+            (4, Value::Bytes(inner)) => self.locations.push(with_id(protos::Location::decode(inner).ok()?, |l| l.id)?),
+            (5, Value::Bytes(inner)) => self.functions.push(with_id(protos::Function::decode(inner).ok()?, |f| f.id)?),
             (6, Value::Bytes(inner)) => self.strings.push(inner),
             (7, Value::Varint(index)) => self.drop_frames = index as i64,
             (8, Value::Varint(index)) => self.keep_frames = index as i64,
@@ -207,6 +208,10 @@ impl<'a> Raw<'a> {
         }
         Some(())
     }
+}
+
+fn with_id<T>(part: T, id: impl Fn(&T) -> u64) -> Option<T> {
+    (id(&part) != 0).then_some(part)
 }
 
 /// The string table, each string shared.

@@ -2,6 +2,7 @@
 
 mod kept;
 mod names;
+mod nesting;
 mod sections;
 mod split;
 

@@ -1,3 +1,4 @@
+use super::nesting::{Nesting, all_shallow};
 use super::sections::{Dwarf, Reader};
 use super::split::SplitUnits;
 use crate::address::ImageAddress;
@@ -14,6 +15,8 @@ type Context<'s> = addr2line::Context<Reader<'s>>;
 /// over the same sections.
 pub struct DwarfNames<'s> {
     context: Context<'s>,
+    dwarf: Arc<gimli::Dwarf<Reader<'s>>>,
+    nesting: Nesting<'s>,
     package: Option<gimli::DwarfPackage<Reader<'s>>>,
     split: &'s SplitUnits,
 }
@@ -22,8 +25,10 @@ impl<'s> DwarfNames<'s> {
     /// Read the list of units; `None` when the sections are damaged beyond use.
     #[must_use]
     pub fn new(dwarf: &'s Dwarf<'_>) -> Option<Self> {
-        let context = Context::from_dwarf(dwarf.borrow()).ok()?;
-        Some(Self { context, package: dwarf.package(), split: dwarf.split() })
+        let sections = Arc::new(dwarf.borrow());
+        let context = Context::from_arc_dwarf(Arc::clone(&sections)).ok()?;
+        let nesting = Nesting::new(&sections);
+        Some(Self { context, dwarf: sections, nesting, package: dwarf.package(), split: dwarf.split() })
     }
 
     /// Give a frame that another source named the file and line of the address.
@@ -51,7 +56,7 @@ impl<'s> DwarfNames<'s> {
 
     fn load(&self, load: &SplitDwarfLoad<Reader<'s>>) -> Option<Arc<gimli::Dwarf<Reader<'s>>>> {
         let packed = self.package.as_ref().and_then(|p| p.find_cu(load.dwo_id, &load.parent).ok().flatten());
-        packed.map(Arc::new).or_else(|| self.split.load(load))
+        packed.map(Arc::new).or_else(|| self.split.load(load)).filter(|dwarf| all_shallow(dwarf))
     }
 
     fn push_frames(&self, address: ImageAddress, frames: &mut Vec<Frame>) -> Result<bool, gimli::Error> {
@@ -92,7 +97,7 @@ impl Names for DwarfNames<'_> {
 
     fn frames(&self, address: ImageAddress, frames: &mut Vec<Frame>) -> Result<(), NoName> {
         // addr2line asks for the range of the address and the next one.
-        if address.0 == u64::MAX {
+        if address.0 == u64::MAX || !self.nesting.is_shallow_at(&self.dwarf, address.0) {
             return Err(NoName::NoSymbol);
         }
         let before = frames.len();

@@ -51,7 +51,7 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     write_with(path, |to| to.write_all(bytes))
 }
 
-/// As [`write`], for what is better not kept in memory as a whole.
+/// As [`write()`], for what is better not kept in memory as a whole.
 ///
 /// # Errors
 /// When the file cannot be written, naming it.

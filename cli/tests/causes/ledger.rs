@@ -105,3 +105,11 @@ fn what_cannot_be_read_is_said() {
     let page = succeed(offheap().args(["ledger", &own, "--go", "/nowhere"]), 1);
     assert!(String::from_utf8_lossy(&page.stderr).contains("/nowhere"), "{page:?}");
 }
+
+#[test]
+fn watching_shows_the_go_side_too() {
+    let service = Service::start(&build("causes", "causes-watched", &[], &[]), 19, &["-cause", "go-leak"]);
+    service.get("/step?mb=10");
+    let line = json(offheap().args(["attach", &service.pid(), "--go", "auto", "--count", "1", "--json"]));
+    assert!(line.to_string().contains("Go heap in use"), "{line:#}");
+}

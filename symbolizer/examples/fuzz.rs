@@ -108,26 +108,17 @@ fn inflated_size(input: &[u8]) -> usize {
     out.len().max(input.len())
 }
 
-/// What an input was read to, coarsely.
-fn shape(result: &Result<Parsed, ReadError>) -> (String, [u32; 7]) {
-    let log = |n: usize| usize::BITS - n.leading_zeros();
+/// What an input was read to, coarsely: format or refusal, first damage, and sizes by their number of bits.
+fn shape(result: &Result<Parsed, ReadError>) -> (String, [u32; 4]) {
+    let bits = |n: usize| usize::BITS - n.leading_zeros();
     match result {
         Ok(parsed) => {
             let p = &parsed.profile;
-            let sizes = [
-                p.samples.len(),
-                p.locations.len(),
-                p.functions.len(),
-                p.mappings.len(),
-                parsed.damage.len(),
-                parsed.notes.len(),
-                p.total(0).unsigned_abs() as usize,
-            ]
-            .map(log);
-            let damage = parsed.damage.iter().map(|d| words(&d.what)).collect::<String>();
+            let sizes = [p.samples.len(), p.locations.len(), p.mappings.len(), parsed.damage.len()].map(bits);
+            let damage = parsed.damage.first().map_or_else(String::new, |d| words(&d.what));
             (parsed.format.to_owned() + &damage, sizes)
         }
-        Err(error) => (words(&error.to_string()), [0; 7]),
+        Err(error) => (words(&error.to_string()), [0; 4]),
     }
 }
 

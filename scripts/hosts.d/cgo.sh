@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2034,SC2154
 what="Go's own cgo tests: runtime/cgo, cmd/cgo, crashes and signals"
-limit=600
+limit=1200
 needs=(go golang-go gcc gcc)
 binaries=(gcc)
 

@@ -15,7 +15,6 @@ mod elf;
 mod exit;
 mod go_endpoint;
 mod interrupt;
-#[allow(dead_code)]
 mod load;
 mod observe;
 mod output;
@@ -24,7 +23,6 @@ mod process_memory;
 mod reading;
 mod serve;
 mod target;
-#[allow(dead_code)]
 mod view;
 
 use clap::Parser;

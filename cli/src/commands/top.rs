@@ -8,9 +8,12 @@ use crate::view::json;
 use crate::view::ranking::{self, Document, RowJson};
 use crate::view::screen::Style;
 use crate::view::value::Unit;
+use anyhow::bail;
 use offheap_symbolizer::profile::{GroupBy, SortBy, Table};
 use std::time::Duration;
 
+/// Name of the one format that knows ages.
+const SAMPLE_TABLE: &str = "offheap sample table";
 /// Rows shown when nothing is said.
 const USUAL_ROWS: usize = 20;
 
@@ -52,6 +55,13 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
     options.parse.by_thread = by == GroupBy::Thread;
     options.parse.max_age = args.age;
     let mut loaded = load_last(&args.inputs, &options)?;
+    if args.age.is_some() && loaded.format != SAMPLE_TABLE {
+        bail!(
+            "{}: ages are known from the agent's sample table alone, and this is a {}; ask the live process, as pid:N",
+            loaded.source,
+            loaded.format
+        );
+    }
     let value = args.select.value(&loaded.profile)?;
     args.select.apply(&mut loaded.profile);
 

@@ -90,3 +90,31 @@ fn names_from_foreign_processes_cannot_drive_the_terminal() {
     let top = offheap(&["top", "f01-hostile-names.folded"]).code(0);
     assert!(top.stdout.chars().all(|c| c == '\n' || !c.is_control()), "{:?}", top.stdout);
 }
+
+#[test]
+fn ages_are_refused_where_none_are_known() {
+    offheap(&["top", "h01-plain.heap", "--age", "10m"])
+        .code(1)
+        .prints("")
+        .mentions(&["h01-plain.heap: ages are known from the agent's sample table alone", "pid:N"]);
+}
+
+#[test]
+fn each_command_has_a_manual_page_and_completions() {
+    let folder = crate::kit::scratch();
+    offheap(&["man", "--all", crate::kit::text(folder.path())]).code(0);
+    let help = offheap(&["help"]).code(0).stdout;
+    let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    // Descriptions may go on in a second line, far more indented.
+    let names = commands.filter(|line| !line.starts_with("   ")).filter_map(|line| line.split_whitespace().next());
+    let names: Vec<&str> = names.filter(|name| *name != "help").collect();
+    assert!(names.len() > 15, "{names:?}");
+    for name in names {
+        let page = std::fs::read_to_string(folder.path().join(format!("offheap-{name}.1"))).expect("a page");
+        assert!(page.contains(".TH offheap-") && page.contains(".SH OPTIONS"), "{page}");
+    }
+    offheap(&["man", "tpo"]).code(1).mentions(&["no command is called `tpo`"]);
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(offheap(&["completions", shell]).code(0).stdout.contains("offheap"), "{shell}");
+    }
+}

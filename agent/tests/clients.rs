@@ -120,6 +120,11 @@ fn holdings(pid: u32) -> (usize, Vec<String>) {
     (descriptors, threads)
 }
 
+/// Fewer descriptors than before are fine: the connection that asked for the first dump may still have been open.
+fn nothing_left(before: &(usize, Vec<String>), after: &(usize, Vec<String>)) -> bool {
+    after.0 <= before.0 && after.1 == before.1
+}
+
 fn seconds(host: &mut Host) -> f64 {
     let answer = host.tell(WORK);
     answer
@@ -146,6 +151,8 @@ fn five_hundred_clients_leave_nothing_behind() {
     seconds(&mut host); // warms caches, arenas and the profile
     let dump = host.ask("GET", "/v1/profile/heap");
     assert!(dump.status == 200 && dump.body.len() > 300_000, "a dump of some size to be slow with");
+    // The thread that made the dump ends after its answer.
+    await_that("the dump's thread has ended", || !holdings(host.pid()).1.iter().any(|name| name == "offheap-job"));
     let before = holdings(host.pid());
     let alone = [seconds(&mut host), seconds(&mut host)];
     let answer_alone = longest_answer(&host, 20);
@@ -185,12 +192,12 @@ fn five_hundred_clients_leave_nothing_behind() {
     let waited = Instant::now();
     while waited.elapsed() < PATIENCE {
         after = holdings(host.pid());
-        if after == before {
+        if nothing_left(&before, &after) {
             break;
         }
         std::thread::sleep(Duration::from_millis(20));
     }
-    assert_eq!(after, before, "descriptors or threads are left over");
+    assert!(nothing_left(&before, &after), "descriptors or threads are left over: {before:?}, then {after:?}");
     await_that("a dump after the crowd has gone", || host.ask("GET", "/v1/profile/heap").status == 200);
     assert_eq!(host.tell(WORK).split(' ').next(), Some("done"));
     assert_eq!(host.end(), Some(0));

@@ -140,7 +140,7 @@ mod tests {
              native       900 B · native.pb.gz\n\
              native − Go  +800 B\n\
              go flat  native flat  go cum  native cum\n    \
-             0 B        850 B     0 B       850 B  main.put\n              \
+             0 B        850 B     0 B       850 B  main.put\n                \
              50 B                      [no Go function: threads of C libraries, or stacks that were cut]\n\
              1 more functions; -n 0 shows all\n"
         );

@@ -63,6 +63,8 @@ pub(crate) fn tenants(bins: &[BinStats], profile: &Profile) -> Option<Vec<Tenant
         sums.entry(UNSAMPLED.to_owned()).or_default().add(bins[class].size, waste, 0, None);
     }
     let mut tenants: Vec<Tenant> = sums.into_iter().map(|(name, sum)| sum.tenant(name)).collect();
+    // Sites of full slabs strand nothing.
+    tenants.retain(|tenant| tenant.waste != 0);
     tenants.sort_by(|a, b| b.waste.cmp(&a.waste).then_with(|| a.name.cmp(&b.name)));
     Some(tenants)
 }

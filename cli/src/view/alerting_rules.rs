@@ -42,7 +42,7 @@ groups:
         labels:
           severity: warning
         annotations:
-          summary: "Off-heap memory of {{{{ $labels.instance }}}} is fragmented: index {{{{ printf \"%.2f\" $value }}}}"
+          summary: "Off-heap memory of {{{{ $labels.instance }}}} {{{{ $labels.target }}}} is fragmented: index {{{{ printf \"%.2f\" $value }}}}"
           description: "Pages that the allocator keeps active hold few live objects. `offheap frag` names the size classes and who lives in them."
       - alert: {GO_MISMATCH}
         expr: |-
@@ -52,7 +52,7 @@ groups:
         labels:
           severity: critical
         annotations:
-          summary: "RSS of {{{{ $labels.instance }}}} is {{{{ printf \"%.1f\" $value }}}} times its Go heap in use"
+          summary: "RSS of {{{{ $labels.instance }}}} {{{{ $labels.target }}}} is {{{{ printf \"%.1f\" $value }}}} times its Go heap in use"
           description: "Most of the memory is outside the Go heap. `offheap ledger` says where, `offheap top` who holds it."
       - alert: {NOT_MEASURED}
         # Down, without statistics, or with statistics that cannot be true.
@@ -64,7 +64,7 @@ groups:
         labels:
           severity: warning
         annotations:
-          summary: "Fragmentation of {{{{ $labels.instance }}}} is unknown"
+          summary: "Fragmentation of {{{{ $labels.instance }}}} {{{{ $labels.target }}}} is unknown"
           description: "The agent does not answer, or its numbers contradict each other. `offheap check` says which."
 "#
     )

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SIZE = 448, KEEP = 64, PLANTED = 256 * 1024 };
+enum { SIZE = 448, KEEP = 64, PLANTED = 512 * 1024 };
 
 static void *sessions[PLANTED];
 static void *others[20000];

@@ -15,14 +15,13 @@ use std::borrow::Cow;
 
 /// The function is written in Go (or in Go's assembler).
 ///
-/// Its file decides. A name without a file is Go when it has a package: a dot after the last slash, where C has none
-/// but for suffixes of the compiler (`.cold`, `.part.0`), and C++ and Rust have `::` or parentheses before it.
+/// Its name has a package: a dot after the last slash, where C has none but for suffixes of the compiler (`.cold`,
+/// `.part.0`), and C++ and Rust have `::` or parentheses before it. And its file, where it is known, is Go's. The file
+/// alone does not tell: C written above `import "C"` has the line information of that `.go` file.
 #[must_use]
 pub fn is_go(function: &Function) -> bool {
-    if !function.file.is_empty() {
-        return function.file.ends_with(".go") || (function.file.ends_with(".s") && has_package(&function.name));
-    }
-    has_package(&function.name)
+    let of_go = |file: &str| file.is_empty() || file.ends_with(".go") || file.ends_with(".s");
+    of_go(&function.file) && has_package(&function.name)
 }
 
 fn has_package(name: &str) -> bool {
@@ -142,6 +141,8 @@ mod tests {
     fn languages_are_told_apart() {
         for (name, file, go) in [
             ("main.handler", "/src/main.go", true),
+            ("filled", "/src/native.go", false),
+            ("filled.cold", "/src/native.go", false),
             ("main._Cfunc_store_put", "_cgo_gotypes.go", true),
             ("runtime.asmcgocall.abi0", "/usr/local/go/src/runtime/asm_amd64.s", true),
             ("memcpy", "../sysdeps/x86_64/multiarch/memmove.s", false),

@@ -8,7 +8,6 @@ mod analysis;
 mod args;
 mod capture;
 mod cgroup;
-#[allow(dead_code)]
 mod client;
 mod commands;
 mod elf;

@@ -68,7 +68,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         output::print(&text)?;
     } else if triggers.triggers.is_empty() {
         output::note("no rule is in force; for example: --cgroup 80% --dir /var/tmp");
-        return Ok(Outcome::Nothing);
+        // Having taken the last one back is what was asked for.
+        return Ok(if args.remove.is_empty() { Outcome::Nothing } else { Outcome::Done });
     } else {
         output::print(&text(&triggers, &output::screen()))?;
     }
@@ -143,7 +144,8 @@ fn text(triggers: &Triggers, screen: &Screen) -> String {
                 &trigger.id.to_string(),
                 &trigger.when,
                 &trigger.value.map_or_else(|| "n/a".to_owned(), |value| amount(trigger, value)),
-                &amount(trigger, trigger.threshold),
+                // The agent has not looked yet: growth, for one, has no threshold before the first look.
+                &if trigger.threshold > 0.0 { amount(trigger, trigger.threshold) } else { "n/a".to_owned() },
                 &duration::human(every),
                 &trigger.fired.to_string(),
                 last,

@@ -6,8 +6,16 @@ use offheap_symbolizer::formats::{self, Parsed};
 use offheap_symbolizer::{SymbolizeOptions, symbolize};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Take a dump and name its frames from the files of the process itself.
+/// Take a dump and name its frames from the files of the process itself. The allocator's own frames are cut off the
+/// leaves.
 pub(crate) fn capture(agent: &Agent, options: SymbolizeOptions) -> anyhow::Result<Parsed> {
+    let mut parsed = capture_raw_frames(agent, options)?;
+    parsed.profile.prune_allocator();
+    Ok(parsed)
+}
+
+/// The same with the allocator's frames.
+pub(crate) fn capture_raw_frames(agent: &Agent, options: SymbolizeOptions) -> anyhow::Result<Parsed> {
     let info = agent.info()?;
     let dump = agent.profile()?;
     let taken = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

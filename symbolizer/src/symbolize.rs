@@ -27,8 +27,6 @@ pub struct SymbolizeOptions {
     pub symbols: Vec<PathBuf>,
     /// Root under which recorded paths are looked up, named by the user.
     pub sysroot: Option<PathBuf>,
-    /// Keep the allocator's own frames at the leaf.
-    pub raw_frames: bool,
 }
 
 /// Fill in the lines of every location that has none.

@@ -34,10 +34,6 @@ impl Agent {
         Self { target, peer: OnceLock::new() }
     }
 
-    pub(crate) fn target(&self) -> &Target {
-        &self.target
-    }
-
     pub(crate) fn socket(&self) -> &Path {
         &self.target.socket
     }
@@ -56,11 +52,6 @@ impl Agent {
 
     pub(crate) fn stats(&self) -> anyhow::Result<wire::Stats> {
         self.json("GET", wire::STATS)
-    }
-
-    /// The JSON of `malloc_stats_print`.
-    pub(crate) fn stats_jemalloc(&self) -> anyhow::Result<Vec<u8>> {
-        self.ask("GET", wire::STATS_JEMALLOC)?.body.read_all(MAX_JSON)
     }
 
     pub(crate) fn metrics(&self) -> anyhow::Result<String> {

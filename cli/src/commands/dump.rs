@@ -1,6 +1,6 @@
 //! `offheap dump TARGET -o FILE`
 
-use crate::capture::capture;
+use crate::capture::{capture, capture_raw_frames};
 use crate::client::Agent;
 use crate::exit::Outcome;
 use crate::interrupt::Interrupt;
@@ -68,9 +68,9 @@ fn write(agent: &Agent, args: &Args) -> anyhow::Result<Outcome> {
         return Ok(Outcome::Done);
     }
     let progress = Progress::start("dumping and naming frames");
-    let options =
-        SymbolizeOptions { symbols: args.symbols.clone(), raw_frames: args.raw_frames, ..SymbolizeOptions::default() };
-    let parsed = capture(agent, options)?;
+    let options = SymbolizeOptions { symbols: args.symbols.clone(), ..SymbolizeOptions::default() };
+    let take = if args.raw_frames { capture_raw_frames } else { capture };
+    let parsed = take(agent, options)?;
     output::write(&args.output, &formats::pprof::encode(&parsed.profile))?;
     drop(progress);
     parsed.notes.iter().for_each(|note| output::note(note));

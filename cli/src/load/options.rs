@@ -42,7 +42,6 @@ impl Options {
             binary: self.binary.clone(),
             symbols: self.symbols.clone(),
             sysroot: self.sysroot.clone(),
-            raw_frames: self.raw_frames,
         }
     }
 }

@@ -38,6 +38,6 @@ SQL
     kill -INT "$server"
     wait "$server"
     echo "server $?"
-    grep -cE 'PANIC|FATAL|terminated by signal' server.log
+    grep -cE 'PANIC|terminated by signal' server.log
     trap - EXIT
 }

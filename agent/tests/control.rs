@@ -132,6 +132,20 @@ fn samples_are_exact_and_go_when_freed() {
 }
 
 #[test]
+fn the_first_allocations_of_the_main_thread_are_sampled_at_the_rate_asked_for() {
+    // 200 KiB at a sample per KiB: were the first distance still the one drawn at 512 KiB, two runs of three would see
+    // nothing at all, and hardly one would see most of it.
+    for _ in 0..4 {
+        let mut host = start(&[("OFFHEAP_PROFILE", "10")]);
+        host.tell("leak 2048 100");
+        let table: SampleTable = read(&host, "GET", "/v1/profile/samples");
+        let live = table.sites.iter().flat_map(|site| &site.live).filter(|sample| sample.size == 2048).count();
+        // A sample is taken of 1 - e^-2 of them, 86 of 100.
+        assert!((60..=100).contains(&live), "{live}");
+    }
+}
+
+#[test]
 fn triggers_write_whole_files_and_keep_few() {
     let directory = tempfile::tempdir().unwrap();
     let mut host = start(&[]);

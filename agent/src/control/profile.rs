@@ -112,6 +112,20 @@ impl Profiler {
         Ok(self.state())
     }
 
+    /// [`Self::start`] before the host has begun, for the thread that will run its `main`.
+    ///
+    /// jemalloc draws how far a thread's next sample is when the thread starts and after each sample. This thread's was
+    /// drawn at the configured rate; unless it draws again, it misses that many bytes of the host's first allocations.
+    /// (Threads that already run when the rate changes later keep their old distance once: nobody else can move it.)
+    pub(crate) fn start_on_main_thread(&self, lg_sample: Option<u64>) -> Result<ProfileState, StartError> {
+        let drawn_at = lg_now();
+        if let Some(wanted) = lg_sample.filter(|&lg| lg != drawn_at && lg <= LG_SAMPLE_MAX && mallctl::opt_prof()) {
+            reset(Some(wanted))?;
+            pass_next_sample(drawn_at);
+        }
+        self.start(lg_sample)
+    }
+
     /// Ends the recording; what was recorded stays.
     pub(crate) fn stop(&self) -> Result<ProfileState, StartError> {
         if !mallctl::opt_prof() {
@@ -194,6 +208,25 @@ pub(crate) fn loaded_modules() -> Vec<offheap_wire::Module> {
 fn lg_now() -> u64 {
     // SAFETY: `prof.lg_sample` is a size_t.
     unsafe { mallctl::read::<usize>("prof.lg_sample") }.unwrap_or(0) as u64
+}
+
+/// Allocates and frees until the calling thread's distance to its next sample, drawn at 2^`drawn_at`, is used up. Nothing
+/// is recorded, since profiling is off, and no page is touched.
+fn pass_next_sample(drawn_at: u64) {
+    // Large enough to bypass caches, small enough not to leave much address space behind.
+    const CHUNK: u64 = 1 << 20;
+    // A distance has mean R and exceeds 32 R with probability e^-32. At most 4 GiB, for absurd rates.
+    let chunks = (32_u64 << drawn_at.min(40)).div_ceil(CHUNK).min(4096);
+    for _ in 0..chunks {
+        // SAFETY: the size is not zero, and what comes back is freed at once. (LLVM would take `malloc` and `free` away.)
+        unsafe {
+            let chunk = tikv_jemalloc_sys::mallocx(CHUNK as usize, tikv_jemalloc_sys::MALLOCX_TCACHE_NONE);
+            if chunk.is_null() {
+                return;
+            }
+            tikv_jemalloc_sys::dallocx(chunk, tikv_jemalloc_sys::MALLOCX_TCACHE_NONE);
+        }
+    }
 }
 
 fn reset(lg_sample: Option<u64>) -> Result<(), MallctlError> {

@@ -83,7 +83,7 @@ unsafe fn begin(envp: *mut *mut c_char) {
 /// Profiling that the environment asks for, be it by our variable or by `MALLOC_CONF=prof_active:true`.
 fn profile(agent: &Agent, environment: &Environment) {
     let started = match environment.profile {
-        Some(lg_sample) => agent.profiler.start(lg_sample).map(|_| ()),
+        Some(lg_sample) => agent.profiler.start_on_main_thread(lg_sample).map(|_| ()),
         None if control::prof_active() => agent.profiler.adopt(),
         None => Ok(()),
     };

@@ -23,7 +23,8 @@ pub fn agent() -> PathBuf {
     BUILT.call_once(|| {
         let release = profile.file_name() == Some(OsStr::new("release"));
         let status = Command::new(env!("CARGO"))
-            .args(["build", "--quiet", "--package", "offheap-agent", "--lib", "--target-dir"])
+            // Of the whole workspace: of one package, cargo would build the dependencies again with fewer features.
+            .args(["build", "--quiet", "--workspace", "--lib", "--target-dir"])
             .arg(profile.parent().expect("target"))
             .args(release.then_some("--release"))
             .status()

@@ -64,20 +64,20 @@ fn is_go(name: &str) -> bool {
 }
 
 fn check(shown: &Shown) {
-    // Each handler stands with about its own bytes. Thousands of samples: 10 % is many standard errors, size classes add
-    // up to an eighth, and the main thread's first sample may come megabytes late (its distance was drawn at 2^19).
+    // Each handler stands with about its own bytes. Thousands of samples: 10 % is many standard errors, and size classes
+    // add up to an eighth.
     for handler in ["main.handleName", "main.handleCompress"] {
         let truth = shown.truth[handler].as_f64().expect("the service reports each handler");
         let found = shown.by_go.get(handler).copied().unwrap_or(0) as f64;
         assert!(
-            found > truth * 0.75 && found < truth * 1.3,
+            found > truth * 0.9 && found < truth * 1.3,
             "{handler}: truth {truth}, found {found}\n{:?}",
             shown.by_go
         );
     }
     let visit = shown.truth["main.handleVisit"].as_f64().expect("the service reports each handler");
     let found = shown.by_go.get("main.goVisit").copied().unwrap_or(0) as f64;
-    assert!(found > visit * 0.75 && found < visit * 1.3, "goVisit: truth {visit}, found {found}\n{:?}", shown.by_go);
+    assert!(found > visit * 0.9 && found < visit * 1.3, "goVisit: truth {visit}, found {found}\n{:?}", shown.by_go);
 
     // What was allocated on goroutines passed `asmcgocall`; of those bytes 99 % reach the goroutine's start.
     let crossed = |frames: &[String]| frames.iter().any(|f| f.starts_with("runtime.asmcgocall"));

@@ -23,12 +23,27 @@ pub(crate) fn bytes(ledger: &Value, owner: &str) -> f64 {
     rows.iter().filter(|row| row["owner"] == owner).filter_map(|row| row["bytes"].as_f64()).sum()
 }
 
+fn unexplained(ledger: &Value) -> f64 {
+    ledger["unattributed"].as_f64().expect("a number") / ledger["rss"].as_f64().expect("a number")
+}
+
 #[track_caller]
 fn explained(service: &Service, when: &str) -> Value {
-    let ledger = ledger(service, &["--go", "auto"]);
-    let share = ledger["unattributed"].as_f64().expect("a number") / ledger["rss"].as_f64().expect("a number");
-    assert!(share <= 0.05, "{when}: {:.1} % of RSS is unattributed: {ledger:#}", 100.0 * share);
-    ledger
+    // The kernel, the agent and Go are read one after the other. Where something else has the cores, these moments lie
+    // far apart, and under load the memory has moved on between them: then the reading is taken again.
+    let mut reading = ledger(service, &["--go", "auto"]);
+    for _ in 0..9 {
+        if unexplained(&reading) <= 0.05 {
+            break;
+        }
+        reading = ledger(service, &["--go", "auto"]);
+    }
+    assert!(
+        unexplained(&reading) <= 0.05,
+        "{when}: {:.1} % of RSS is unattributed: {reading:#}",
+        100.0 * unexplained(&reading)
+    );
+    reading
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Typed access to jemalloc's controls.
 
-use std::ffi::CString;
+use std::ffi::{CString, c_void};
 use std::mem::MaybeUninit;
 use std::ptr;
 use tikv_jemalloc_sys as sys;
@@ -114,21 +114,8 @@ impl Mib {
     /// # Safety
     /// As for [`read`].
     pub(crate) unsafe fn read<T: Copy>(&self) -> Option<T> {
-        let mut value = MaybeUninit::<T>::zeroed();
-        let mut length = size_of::<T>();
-        // SAFETY: `value` has `length` bytes; the caller vouches for the type.
-        let errno = unsafe {
-            sys::mallctlbymib(
-                self.path.as_ptr(),
-                self.length,
-                value.as_mut_ptr().cast(),
-                &raw mut length,
-                ptr::null_mut(),
-                0,
-            )
-        };
-        // SAFETY: jemalloc reported success, so it wrote all of `T`.
-        (errno == 0 && length == size_of::<T>()).then(|| unsafe { value.assume_init() })
+        // SAFETY: by the contract; nothing is passed in.
+        unsafe { self.answer(ptr::null_mut(), 0) }
     }
 
     /// Asks a control that answers about a value that it is given.
@@ -136,17 +123,24 @@ impl Mib {
     /// # Safety
     /// As for [`read`], of both types; and the control may be asked about this value.
     pub(crate) unsafe fn ask<Q: Copy, T: Copy>(&self, mut about: Q) -> Option<T> {
+        // SAFETY: by the contract; `about` has its own size.
+        unsafe { self.answer((&raw mut about).cast(), size_of::<Q>()) }
+    }
+
+    /// # Safety
+    /// As for [`read`], and `about` is null or points to as many bytes as the control takes.
+    unsafe fn answer<T: Copy>(&self, about: *mut c_void, about_length: usize) -> Option<T> {
         let mut value = MaybeUninit::<T>::zeroed();
         let mut length = size_of::<T>();
-        // SAFETY: `value` has `length` bytes and `about` its own size; the caller vouches for the types.
+        // SAFETY: `value` has `length` bytes; the caller vouches for the type and for `about`.
         let errno = unsafe {
             sys::mallctlbymib(
                 self.path.as_ptr(),
                 self.length,
                 value.as_mut_ptr().cast(),
                 &raw mut length,
-                (&raw mut about).cast(),
-                size_of::<Q>(),
+                about,
+                about_length,
             )
         };
         // SAFETY: jemalloc reported success, so it wrote all of `T`.

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// What the hook did, cumulative.
 pub(crate) static COUNTERS: Counters = Counters::new();
 
-const END_COUNT: usize = 6;
+const END_COUNT: usize = StackEnd::ALL.len();
 
 /// Counters that the hook increments; relaxed, they order nothing.
 pub(crate) struct Counters {
@@ -23,15 +23,6 @@ pub(crate) struct CountersView {
     /// Stacks left empty because more threads were unwinding at once than there is scratch space for.
     pub(crate) busy: u64,
 }
-
-const ENDS: [StackEnd; END_COUNT] = [
-    StackEnd::Root,
-    StackEnd::TooDeep,
-    StackEnd::UnknownImage,
-    StackEnd::NoUnwindInfo,
-    StackEnd::Unreadable,
-    StackEnd::NoProgress,
-];
 
 impl Counters {
     const fn new() -> Self {
@@ -64,7 +55,7 @@ impl Counters {
         CountersView {
             stacks: self.stacks.load(Relaxed),
             stacks_with_go: self.stacks_with_go.load(Relaxed),
-            ends: ENDS.iter().map(|&end| (end, self.ends[end as usize].load(Relaxed))).collect(),
+            ends: StackEnd::ALL.iter().map(|&end| (end, self.ends[end as usize].load(Relaxed))).collect(),
             busy: self.busy.load(Relaxed),
         }
     }

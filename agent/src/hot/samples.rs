@@ -308,15 +308,7 @@ impl Ends {
 }
 
 fn end_of(number: u64) -> StackEnd {
-    const ALL: [StackEnd; 6] = [
-        StackEnd::Root,
-        StackEnd::TooDeep,
-        StackEnd::UnknownImage,
-        StackEnd::NoUnwindInfo,
-        StackEnd::Unreadable,
-        StackEnd::NoProgress,
-    ];
-    ALL.into_iter().find(|&end| end as u64 == number).unwrap_or_default()
+    StackEnd::ALL.get(number as usize).copied().unwrap_or_default()
 }
 
 /// One live sample, copied out.

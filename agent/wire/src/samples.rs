@@ -99,3 +99,9 @@ pub enum StackEnd {
     /// The walk made no progress or left its stack.
     NoProgress,
 }
+
+impl StackEnd {
+    /// All of them, in order of their numbers.
+    pub const ALL: [Self; 6] =
+        [Self::Root, Self::TooDeep, Self::UnknownImage, Self::NoUnwindInfo, Self::Unreadable, Self::NoProgress];
+}

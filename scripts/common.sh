@@ -24,3 +24,22 @@ await() {
     cat "$file" >&2
     return 1
 }
+
+# What took long to build and is no part of the target folder: RocksDB with debug information, other tools.
+cache_folder() {
+    local folder=${OFFHEAP_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/offheap}
+    mkdir -p "$folder"
+    echo "$folder"
+}
+
+# measure COMMAND…: run it with its output thrown away; print wall time in seconds and the peak memory in MiB of the
+# largest process that it consists of.
+measure() {
+    python3 -c '
+import resource, subprocess, sys, time
+started = time.monotonic()
+subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+took = time.monotonic() - started
+print(f"{took:.4f} {resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024:.1f}")
+' "$@"
+}

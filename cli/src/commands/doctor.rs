@@ -7,7 +7,7 @@ use crate::exit::Outcome;
 use crate::target::{Host, Target, hosts};
 use crate::view::json;
 use crate::view::screen::{Screen, Style};
-use crate::view::text::printable;
+use crate::view::text::{counted, printable};
 use crate::{cgroup, elf, output, preload};
 use anyhow::{Context, bail};
 use offheap_wire::AGENT_FILE_NAME;
@@ -148,8 +148,7 @@ fn text(findings: &[Finding], facts: &Facts, screen: &Screen) -> String {
     .collect();
     let count = match findings.len() {
         0 => "no fault".to_owned(),
-        1 => "1 finding".to_owned(),
-        more => format!("{more} findings"),
+        more => counted(more as u64, "finding"),
     };
     let _ =
         writeln!(out, "{count}; examined: {}", if known.is_empty() { "nothing".to_owned() } else { known.join(", ") });

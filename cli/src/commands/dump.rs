@@ -7,6 +7,7 @@ use crate::interrupt::Interrupt;
 use crate::output;
 use crate::view::amount::percent_or_na;
 use crate::view::progress::Progress;
+use crate::view::text::counted;
 use crate::view::{duration, size};
 use offheap_symbolizer::profile::Profile;
 use offheap_symbolizer::{SymbolizeOptions, formats};
@@ -109,9 +110,9 @@ fn summary(profile: &Profile) -> String {
     };
     let named: i64 = profile.samples.iter().filter(named).map(value).sum();
     format!(
-        "{} in {} stacks, {} of the bytes with a name",
+        "{} in {}, {} of the bytes with a name",
         size::human(total.into()),
-        profile.samples.len(),
+        counted(profile.samples.len() as u64, "stack"),
         percent_or_na((total > 0).then(|| named as f64 / total as f64))
     )
 }

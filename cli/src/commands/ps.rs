@@ -6,6 +6,7 @@ use crate::output;
 use crate::target::{Allocator, Host, Target, hosts};
 use crate::view::json;
 use crate::view::table::{Cell, Table};
+use crate::view::text::counted;
 use serde::Serialize;
 use std::fs::File;
 
@@ -52,7 +53,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         return Ok(Outcome::Done);
     }
     if hidden > 0 {
-        output::note(&format!("{hidden} processes of other users cannot be looked into; run as root to see them"));
+        output::note(&format!(
+            "{} of other users cannot be looked into; run as root to see them",
+            counted(hidden as u64, "process")
+        ));
     }
     if rows.is_empty() {
         output::note("no process has the agent, jemalloc, or cgo; start one with `offheap run -- CMD`");

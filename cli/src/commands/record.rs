@@ -7,6 +7,7 @@ use crate::interrupt::Interrupt;
 use crate::observe::{End, Header, Line, Observer};
 use crate::output;
 use crate::view::duration;
+use crate::view::text::counted;
 use anyhow::Context;
 use std::fs::File;
 use std::io::{self, Write};
@@ -84,7 +85,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     };
     let taken_at = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs_f64();
     write(Line::End(End { taken_at, reason: reason.to_owned() }))?;
-    output::note(&format!("{}: {count} observations, {reason}", args.output.display()));
+    output::note(&format!("{}: {}, {reason}", args.output.display(), counted(count, "observation")));
     Ok(Outcome::Done)
 }
 

@@ -12,6 +12,7 @@ use crate::view::duration;
 use crate::view::flame::{self, Picture, Side, Tree};
 use crate::view::page::{Chart, Line, Page, Rows};
 use crate::view::size::human;
+use crate::view::text::counted;
 use crate::view::value::Unit;
 use anyhow::{Context, bail};
 use offheap_symbolizer::profile::{GroupBy, NO_GO, Profile};
@@ -121,7 +122,7 @@ fn recorded(name: &str, bytes: &[u8], options: &Options) -> anyhow::Result<Mater
 fn span(header: &Header, observations: &[Observation]) -> String {
     let moment = |observation: Option<&Observation>| duration::moment(observation.map_or(0.0, |o| o.taken_at));
     let (first, last) = (moment(observations.first()), moment(observations.last()));
-    format!("{} observations, one every {} s, {first} to {last}", observations.len(), header.every)
+    format!("{}, one every {} s, {first} to {last}", counted(observations.len() as u64, "observation"), header.every)
 }
 
 fn name_of(exe: &str, pid: u32) -> String {

@@ -25,6 +25,16 @@ fn is_hostile(c: char) -> bool {
         || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
+/// `1 stack`, `2 stacks`, `2 processes`.
+pub(crate) fn counted(count: u64, noun: &str) -> String {
+    let ending = match (count, noun.ends_with('s')) {
+        (1, _) => "",
+        (_, true) => "es",
+        (_, false) => "s",
+    };
+    format!("{count} {noun}{ending}")
+}
+
 /// Shorten to `width` characters by taking out the middle, since the package at the front and the method at the end
 /// both tell functions apart.
 pub(crate) fn shorten_middle(name: &str, width: usize) -> Cow<'_, str> {
@@ -42,13 +52,20 @@ pub(crate) fn shorten_middle(name: &str, width: usize) -> Cow<'_, str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{printable, shorten_middle};
+    use super::{counted, printable, shorten_middle};
 
     #[test]
     fn escape_sequences_do_not_reach_the_terminal() {
         assert_eq!(printable("rocksdb::Arena::Allocate(unsigned long)"), "rocksdb::Arena::Allocate(unsigned long)");
         assert_eq!(printable("a\x1b[31mb\0\u{202e}c"), "a\\u{1b}[31mb\\u{0}\\u{202e}c");
         assert_eq!(printable("größe"), "größe");
+    }
+
+    #[test]
+    fn one_is_not_many() {
+        assert_eq!(counted(1, "process"), "1 process");
+        assert_eq!(counted(0, "process"), "0 processes");
+        assert_eq!(counted(2, "stack"), "2 stacks");
     }
 
     #[test]

@@ -14,6 +14,7 @@ use super::facts::Facts;
 use super::finding::{Finding, Severity};
 use crate::cgroup::Memory;
 use crate::view::size::human;
+use crate::view::text::counted;
 
 /// `GOMEMLIMIT` as Go reads it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,7 +143,7 @@ fn group(memory: &Memory, findings: &mut Vec<Finding>) {
         findings.push(Finding {
             id: "oom-kills",
             severity: Severity::Warning,
-            evidence: format!("{kills} processes of {folder} were killed for want of memory"),
+            evidence: format!("{} of {folder} killed for want of memory", counted(kills, "process")),
             why: "it happened before and will again at the same peak".into(),
             remedy: "let the agent dump before: `offheap trigger`, and raise the limit above the peak".into(),
         });

@@ -3,7 +3,7 @@
 
 mod kit;
 
-use kit::{Host, ask, await_that, host};
+use kit::{Host, ask, await_that, descriptors, host};
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
@@ -110,7 +110,7 @@ impl Manner {
 
 /// What a process holds: descriptors and threads by name.
 fn holdings(pid: u32) -> (usize, Vec<String>) {
-    let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).expect("fd").count();
+    let descriptors = descriptors(pid);
     let mut threads: Vec<String> = fs::read_dir(format!("/proc/{pid}/task"))
         .expect("task")
         .filter_map(|task| fs::read_to_string(task.ok()?.path().join("comm")).ok())

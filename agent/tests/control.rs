@@ -4,6 +4,7 @@ mod kit;
 
 use kit::{Host, SocketDir, ask, await_that, compile, host, read_answer, run, under_agent};
 use offheap_wire::{Info, ProfileState, Purge, SampleTable, Stats, Triggers};
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -278,7 +279,7 @@ fn errors_are_named() {
 #[test]
 fn idle_and_dying_clients_hinder_nobody() {
     let host = start(&[]);
-    let descriptors = || std::fs::read_dir(format!("/proc/{}/fd", host.pid())).unwrap().count();
+    let descriptors = || kit::descriptors(host.pid());
     let threads = || std::fs::read_dir(format!("/proc/{}/task", host.pid())).unwrap().count();
     host.json("GET", "/v1/stats");
     await_that("workers to end", || threads() <= 3);
@@ -385,7 +386,31 @@ fn a_host_that_closes_everything_keeps_its_descriptors() {
     let mut host = start(&[("OFFHEAP_PROFILE", "10")]);
     assert_eq!(host.tell("close"), "closed");
     assert_eq!(host.tell("leak 1000 1000"), "leaked");
+    assert_eq!(host.ask("GET", "/v1/profile/heap").status, 200, "the agent has a table of its own");
+    assert_eq!(host.tell("leak 1000 1000"), "leaked");
     assert_eq!(host.end(), Some(7));
+}
+
+#[test]
+fn the_agent_takes_no_descriptor_of_its_hosts() {
+    let listed = |pid: u32| {
+        let entries = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().to_str().unwrap().parse().unwrap()).collect::<BTreeSet<u32>>()
+    };
+    let mut plain = Command::new(host("interactive")).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut ready = String::new();
+    BufReader::new(plain.stdout.take().unwrap()).read_line(&mut ready).unwrap();
+    let (expected, mut host) = (listed(plain.id()), start(&[("OFFHEAP_PROFILE", "10")]));
+    let with = listed(host.pid());
+    // One end of a pair, out of the way of the numbers that a host gets.
+    let more: Vec<_> = with.difference(&expected).collect();
+    assert!(expected.is_subset(&with) && more.len() == 1 && *more[0] >= 700, "{more:?}");
+    let _clients: Vec<_> = (0..50).map(|_| UnixStream::connect(host.socket()).unwrap()).collect();
+    host.json("GET", "/v1/info");
+    assert_eq!(listed(host.pid()), with);
+    assert_eq!(host.tell("fork"), "child 42");
+    drop(plain.stdin.take());
+    plain.wait().unwrap();
 }
 
 #[test]

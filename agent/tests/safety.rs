@@ -89,11 +89,60 @@ fn a_host_with_an_allocator_of_its_own() {
     assert_eq!(running.end(), Some(0));
 }
 
+/// What its socket looks like after a host has gone into a sandbox of this kind.
+fn sandboxed(kind: &str) -> bool {
+    let environment = [("OFFHEAP_PROFILE", "8"), ("OFFHEAP_TRIGGER", "rss>1T")];
+    let mut running = Host::start(&host("sandboxed"), &[kind], &environment);
+    assert_eq!(running.tell("go"), "done", "{kind}");
+    let served = running.socket().exists();
+    assert_eq!(running.end(), Some(8), "{kind}");
+    served
+}
+
 #[test]
-fn a_sandbox_entered_after_the_start() {
-    let mut running = Host::start(&host("sandboxed"), &[], &[("OFFHEAP_PROFILE", "8"), ("OFFHEAP_TRIGGER", "rss>1T")]);
-    assert_eq!(running.tell("go"), "done");
-    assert_eq!(running.end(), Some(8));
+fn a_sandbox_that_refuses_is_lived_with() {
+    assert!(sandboxed("refuse"));
+    assert!(sandboxed("fork"), "a child's sandbox is not its parent's");
+}
+
+#[test]
+fn a_sandbox_that_kills_is_left_before_it_closes() {
+    assert!(!sandboxed("kill") && !sandboxed("alone"));
+}
+
+#[test]
+fn threads_by_the_thousand() {
+    for lg in ["", "8"] {
+        let output = run(under_agent(host("storm")).arg("15").env("OFFHEAP_PROFILE", lg), "");
+        assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(7), b"done\n".as_slice()), "2^{lg}");
+    }
+}
+
+#[test]
+fn signals_go_to_the_host() {
+    // The threads that answer and write files too, while they live.
+    let running = Host::start(
+        &host("churn"),
+        &["1"],
+        &[("OFFHEAP_PROFILE", "12"), ("OFFHEAP_TRIGGER", "rss>1,every=0,dir=/dev/null/none")],
+    );
+    let mut seen = std::collections::BTreeSet::new();
+    kit::await_that("all kinds of threads", || {
+        running.json("GET", "/v1/stats");
+        for task in std::fs::read_dir(format!("/proc/{}/task", running.pid())).unwrap().flatten() {
+            let Ok(status) = std::fs::read_to_string(task.path().join("status")) else { continue };
+            let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default().trim();
+            let name = field("Name:");
+            if task.file_name().to_str() == Some(&running.pid().to_string()) {
+                continue;
+            }
+            // All but SIGKILL and SIGSTOP, which nobody can block, and the two that libc keeps for itself.
+            let blocked = u64::from_str_radix(field("SigBlk:"), 16).unwrap();
+            assert_eq!(blocked | 1 << 31 | 1 << 32, !(1 << 8 | 1 << 18), "{name}");
+            seen.insert(name.to_owned());
+        }
+        ["offheap", "offheap-job", "offheap-trigger", "jemalloc_bg_thd"].iter().all(|name| seen.contains(*name))
+    });
 }
 
 #[test]

@@ -27,7 +27,7 @@ impl fmt::Display for DumpError {
             Self::Memfd(error) => write!(f, "the kernel gave no memory file for the dump (memfd_create): {error}"),
             Self::Mallctl(error) => write!(
                 f,
-                "{error}; the dump is written through /proc/self/fd, so /proc must be mounted in the process's root"
+                "{error}; the dump is written through /proc/thread-self/fd, so /proc must be mounted in the process's root"
             ),
         }
     }
@@ -39,8 +39,8 @@ pub(crate) fn heap_dump() -> Result<File, DumpError> {
         return Err(DumpError::Unavailable);
     }
     let file = memory_file("offheap-heap-dump").map_err(DumpError::Memfd)?;
-    // jemalloc opens a path; this one leads to the same memory file.
-    let path = CString::new(format!("/proc/self/fd/{}", file.as_raw_fd())).unwrap_or_default();
+    // jemalloc opens a path; this one leads to the same memory file, which other threads' tables do not have.
+    let path = CString::new(format!("/proc/thread-self/fd/{}", file.as_raw_fd())).unwrap_or_default();
     // SAFETY: `prof.dump` takes a `const char *`; the string outlives the call.
     unsafe { mallctl::write("prof.dump", path.as_ptr()) }.map_err(DumpError::Mallctl)?;
     Ok(file)

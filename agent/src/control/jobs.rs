@@ -9,6 +9,7 @@ use super::triggers::Keeper;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Threads that answer at the same time. They end when there is nothing to do.
 const WORKERS_MAX: usize = 4;
@@ -103,6 +104,14 @@ impl Jobs {
     /// Answers that are ready.
     pub(crate) fn take_done(&self) -> Vec<(ConnectionId, Response)> {
         std::mem::take(&mut lock(&self.done))
+    }
+
+    /// Waits until there is nothing left to answer and no file being written, but not longer than this.
+    pub(crate) fn await_idle(&self, patience: Duration) {
+        let begin = Instant::now();
+        while begin.elapsed() < patience && (lock(&self.state).workers > 0 || self.agent.triggers.is_writing()) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     fn work(&self) {

@@ -1,4 +1,5 @@
 use std::ffi::{CStr, c_char, c_void};
+use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 static ON: AtomicBool = AtomicBool::new(false);
@@ -10,6 +11,11 @@ impl Log {
     /// `OFFHEAP_LOG` was set: the agent writes lines to the host's standard error.
     pub(crate) fn enable() {
         ON.store(true, Relaxed);
+    }
+
+    /// The descriptor that lines are written to, or -1 when there are none.
+    pub(crate) fn descriptor() -> RawFd {
+        if ON.load(Relaxed) { libc::STDERR_FILENO } else { -1 }
     }
 }
 

@@ -6,7 +6,8 @@ use crate::hot::{
     self, BACKTRACE, BacktraceHook, ModuleTable, POOL, SAMPLE, SAMPLE_FREE, SampleFreeHook, SampleHook, StartupImages,
 };
 use offheap_wire::ProfileState;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::{Duration, Instant};
 
 /// Guards: the loader's lock, so that the host never forks while an agent thread holds it (the child could then never
 /// throw an exception). Taken around each `dl_iterate_phdr` of the agent, and by the host around `fork`.
@@ -15,6 +16,19 @@ static FORK_GATE: Mutex<()> = Mutex::new(());
 /// Holds the fork gate; see [`FORK_GATE`].
 pub(crate) fn fork_gate() -> MutexGuard<'static, ()> {
     FORK_GATE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The same for a thread of the host, which does not wait longer than this.
+pub(crate) fn fork_gate_within(patience: Duration) -> Option<MutexGuard<'static, ()>> {
+    let begin = Instant::now();
+    loop {
+        match FORK_GATE.try_lock() {
+            Ok(gate) => return Some(gate),
+            Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) if begin.elapsed() > patience => return None,
+            Err(TryLockError::WouldBlock) => std::thread::yield_now(),
+        }
+    }
 }
 
 /// Owner of the profiling state.

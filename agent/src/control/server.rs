@@ -2,16 +2,17 @@
 
 use super::connection::{Connection, Step};
 use super::jobs::{Agent, Jobs};
-use super::log::say;
-use super::socket::{Bound, SocketPath};
+use super::log::{Log, say};
+use super::socket::SocketPath;
 use super::thread::spawn_quietly;
 use super::watched_fd::WatchedFd;
-use super::{mallctl, socket, triggers};
+use super::{mallctl, own_table, socket, triggers};
+use crate::hot;
 use std::io;
 use std::mem;
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -19,40 +20,46 @@ use std::time::{Duration, Instant};
 const CONNECTIONS_MAX: usize = 128;
 /// While recording, the loaded images are looked at this often, and the triggers while there are any.
 const LOOK_INTERVAL: Duration = triggers::LOOK_INTERVAL;
+/// Time that a host's start is delayed at most while the agent makes its socket.
+const START_PATIENCE: Duration = Duration::from_secs(1);
+/// Time that requests have to be answered before a host's sandbox closes.
+const WORKERS_PATIENCE: Duration = Duration::from_secs(2);
 /// Pause in accepting when the host has no descriptors left.
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(100);
 
 /// Guards: path and inode of the socket to remove at exit.
 static SOCKET_FILE: Mutex<Option<(String, u64)>> = Mutex::new(None);
-/// Process that the agent thread runs in; a forked child differs.
+/// Process that the agent thread runs in; a forked child differs. Zero where there is none: then nothing is asked of the
+/// kernel at exit, which a sandbox might not forgive.
 static OWNER: AtomicU32 = AtomicU32::new(0);
+/// A forked child that has a memory of its own, unlike one of `vfork`.
+static FORKED: AtomicU32 = AtomicU32::new(0);
 /// Guards: the agent thread, and that it is ended and started again by one thread of the host at a time.
 static RUNNING: Mutex<Option<Running>> = Mutex::new(None);
 
 /// What is needed to end the agent thread.
 struct Running {
-    thread: JoinHandle<Option<AgentThread>>,
+    thread: JoinHandle<()>,
     stop: Arc<AtomicBool>,
+    /// In the host's table of descriptors, as the calling thread is.
     waker: Arc<WatchedFd>,
+    agent: Arc<Agent>,
+    path: SocketPath,
 }
 
-/// Makes the socket and starts the agent thread. Before `main`, so that the descriptors are made, and moved up, before
-/// the host opens its first.
+/// Starts the agent thread, which makes the socket. Before `main`, and waits for it, so that a host that ends at once does
+/// not leave a socket behind.
 pub(crate) fn start(agent: Arc<Agent>, path: &SocketPath) -> io::Result<()> {
     OWNER.store(std::process::id(), Relaxed);
-    let server = match path.bind() {
-        Ok(bound) => Some(bound),
-        Err(error) => {
-            say(&error.to_string());
-            None
-        }
-    };
-    AgentThread { server: Server::new(agent, server)? }.start()
+    let running = Running::begin(agent, path.clone())?;
+    *RUNNING.lock().unwrap_or_else(PoisonError::into_inner) = Some(running);
+    Ok(())
 }
 
 /// Removes the socket of a process that ends.
 pub(crate) fn remove_socket() {
-    if OWNER.load(Relaxed) != std::process::id() {
+    let owner = OWNER.load(Relaxed);
+    if owner == 0 || owner != std::process::id() {
         return;
     }
     if let Ok(mut file) = SOCKET_FILE.try_lock()
@@ -62,28 +69,120 @@ pub(crate) fn remove_socket() {
     }
 }
 
-/// Runs `act` while the process has no thread of the agent's, and starts them again after.
+/// Runs `act` while the process has no thread of the agent's, and starts them again after, with a new socket.
 pub(crate) fn alone<R>(act: impl FnOnce() -> R) -> R {
     if OWNER.load(Relaxed) != std::process::id() {
         return act();
     }
     let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
-    let stopped = running.take().and_then(Running::end);
+    let ended = running.take().and_then(Running::end);
     set_background_thread(false);
     await_that_threads_are_gone();
     let result = act();
-    if let Some(thread) = stopped {
-        // The lock is held: `start_into` fills it.
-        let _ = thread.start_into(&mut running);
+    *running = ended.and_then(|(agent, path)| Running::begin(agent, path).ok());
+    result
+}
+
+/// This is a forked child. Async-signal-safe.
+pub(crate) fn forked() {
+    FORKED.store(std::process::id(), Relaxed);
+    OWNER.store(0, Relaxed);
+}
+
+/// Before the host makes a call after which the agent's system calls would be its end: ends the agent, its threads, its
+/// socket and the recording, and makes the call. When that has failed, the agent begins anew.
+pub(crate) fn retire_for<R>(act: impl FnOnce() -> R, failed: impl FnOnce(&R) -> bool) -> R {
+    let process = std::process::id();
+    let recorded = mallctl::prof_active();
+    if OWNER.load(Relaxed) != process {
+        if recorded && FORKED.load(Relaxed) == process {
+            set_prof_active(false);
+        }
+        return act();
+    }
+    let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
+    let ended = running.take().and_then(Running::end);
+    if recorded {
+        set_prof_active(false);
+        hot::await_quiet();
+    }
+    set_background_thread(false);
+    OWNER.store(0, Relaxed);
+    let result = act();
+    if failed(&result) {
+        OWNER.store(process, Relaxed);
+        if recorded {
+            set_prof_active(true);
+        }
+        *running = ended.and_then(|(agent, path)| Running::begin(agent, path).ok());
     }
     result
 }
 
+fn set_prof_active(on: bool) {
+    // SAFETY: `prof.active` is a bool.
+    let _ = unsafe { mallctl::write("prof.active", on) };
+}
+
 impl Running {
-    fn end(self) -> Option<AgentThread> {
+    /// Starts the thread and waits until it has made its socket, or has said why not.
+    fn begin(agent: Arc<Agent>, path: SocketPath) -> io::Result<Self> {
+        let ends = wake_pair()?;
+        let waker = Arc::clone(&ends.waker);
+        let stop = Arc::new(AtomicBool::new(false));
+        let (started, has_started) = mpsc::sync_channel(1);
+        let thread = spawn_quietly("offheap", {
+            let (agent, path, stop) = (Arc::clone(&agent), path.clone(), Arc::clone(&stop));
+            move || {
+                let (ends, left_behind) = ends.separate();
+                let mut server = Server::new(agent, &path, ends);
+                // A host that did not wait keeps a descriptor more: closed here, the number would be this table's.
+                if let Err(mpsc::SendError(Some(fds))) = started.send(left_behind) {
+                    mem::forget(fds);
+                }
+                set_background_thread(true);
+                while !stop.load(Acquire) {
+                    if !server.turn() {
+                        say("the process closed the agent's descriptors; the agent is silent from now on");
+                        break;
+                    }
+                }
+                server.jobs.await_idle(WORKERS_PATIENCE);
+            }
+        })?;
+        drop(has_started.recv_timeout(START_PATIENCE));
+        Ok(Self { thread, stop, waker, agent, path })
+    }
+
+    /// Ends the thread and removes its socket. None when it had ended, or does not hear.
+    fn end(self) -> Option<(Arc<Agent>, SocketPath)> {
         self.stop.store(true, Release);
-        wake(&self.waker);
-        self.thread.join().ok().flatten()
+        if !self.thread.is_finished() {
+            wake(&self.waker).then_some(())?;
+        }
+        self.thread.join().ok()?;
+        remove_socket();
+        Some((self.agent, self.path))
+    }
+}
+
+/// A pair that wakes the agent thread: what it polls, and what others send to.
+struct Ends {
+    wake: WatchedFd,
+    waker: Arc<WatchedFd>,
+}
+
+impl Ends {
+    /// Takes them out of the host's table, if the kernel lets this thread have its own. Then what is to be closed in the
+    /// host's table, by a thread that has it, comes second.
+    fn separate(self) -> (Self, Option<Self>) {
+        let (Some(wake), Some(waker)) = (self.wake.get(), self.waker.get()) else { return (self, None) };
+        if !own_table::leave([wake, waker, Log::descriptor()]) {
+            return (self, None);
+        }
+        // SAFETY: both were copied into the table that is this thread's now.
+        let own = unsafe { Self { wake: WatchedFd::in_own_table(wake), waker: WatchedFd::in_own_table(waker).into() } };
+        (own, Some(self))
     }
 }
 
@@ -106,42 +205,13 @@ fn set_background_thread(on: bool) {
     };
 }
 
-/// The server between two runs of its thread.
-struct AgentThread {
-    server: Server,
-}
-
-impl AgentThread {
-    fn start(self) -> io::Result<()> {
-        self.start_into(&mut RUNNING.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    fn start_into(self, running: &mut Option<Running>) -> io::Result<()> {
-        let stop = Arc::new(AtomicBool::new(false));
-        let waker = Arc::clone(&self.server.waker);
-        let stop_seen = Arc::clone(&stop);
-        let mut server = self.server;
-        let thread = spawn_quietly("offheap", move || {
-            set_background_thread(true);
-            while !stop_seen.load(Acquire) {
-                if !server.turn() {
-                    say("the process closed the agent's descriptors; the agent is silent from now on");
-                    return None;
-                }
-            }
-            Some(AgentThread { server })
-        })?;
-        *running = Some(Running { thread, stop, waker });
-        Ok(())
-    }
-}
-
-fn wake(waker: &WatchedFd) {
-    if let Some(fd) = waker.get() {
-        // A full buffer means that the server is being woken already.
-        // SAFETY: sends one byte.
-        unsafe { libc::send(fd, [0u8].as_ptr().cast(), 1, libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT) };
-    }
+/// Whether somebody will hear.
+fn wake(waker: &WatchedFd) -> bool {
+    let Some(fd) = waker.get() else { return false };
+    // A full buffer means that the server is being woken already.
+    // SAFETY: sends one byte.
+    unsafe { libc::send(fd, [0u8].as_ptr().cast(), 1, libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT) };
+    true
 }
 
 struct Server {
@@ -150,7 +220,6 @@ struct Server {
     /// None when no socket could be made: profiling and triggers of the environment work even so.
     listener: Option<WatchedFd>,
     wake: WatchedFd,
-    waker: Arc<WatchedFd>,
     connections: Vec<Connection>,
     next_id: u64,
     accept_again: Option<Instant>,
@@ -159,31 +228,33 @@ struct Server {
 }
 
 impl Server {
-    fn new(agent: Arc<Agent>, bound: Option<Bound>) -> io::Result<Self> {
-        let (wake_fd, waker) = wake_pair()?;
-        let waker = Arc::new(waker);
-        let listener = bound.map(|bound| {
-            say(&format!("serving {}", bound.path));
-            agent.set_socket_path(bound.path.clone());
-            *SOCKET_FILE.lock().unwrap_or_else(PoisonError::into_inner) = Some((bound.path, bound.inode));
-            bound.listener
+    fn new(agent: Arc<Agent>, path: &SocketPath, Ends { wake, waker }: Ends) -> Self {
+        let listener = match path.bind() {
+            Err(error) => {
+                say(&error.to_string());
+                None
+            }
+            Ok(bound) => {
+                say(&format!("serving {}", bound.path));
+                agent.set_socket_path(bound.path.clone());
+                *SOCKET_FILE.lock().unwrap_or_else(PoisonError::into_inner) = Some((bound.path, bound.inode));
+                Some(bound.listener)
+            }
+        };
+        let jobs = Jobs::new(Arc::clone(&agent), move || {
+            self::wake(&waker);
         });
-        let jobs = Jobs::new(Arc::clone(&agent), {
-            let waker = Arc::clone(&waker);
-            move || wake(&waker)
-        });
-        Ok(Self {
+        Self {
             agent,
             jobs,
             listener,
-            wake: wake_fd,
-            waker,
+            wake,
             connections: Vec::new(),
             next_id: 0,
             accept_again: None,
             // SAFETY: no preconditions.
             owner: unsafe { libc::geteuid() },
-        })
+        }
     }
 
     /// One round of the loop; `false` when the host closed the agent's descriptors.
@@ -328,7 +399,7 @@ impl Server {
 }
 
 /// Two connected datagram sockets: workers wake the poll loop through them.
-fn wake_pair() -> io::Result<(WatchedFd, WatchedFd)> {
+fn wake_pair() -> io::Result<Ends> {
     let mut pair = [-1; 2];
     let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
     // SAFETY: fills in two numbers of ours.
@@ -336,7 +407,7 @@ fn wake_pair() -> io::Result<(WatchedFd, WatchedFd)> {
         return Err(io::Error::last_os_error());
     }
     // SAFETY: just made.
-    unsafe { Ok((WatchedFd::adopt(pair[0])?, WatchedFd::adopt(pair[1])?)) }
+    unsafe { Ok(Ends { wake: WatchedFd::adopt(pair[0])?, waker: WatchedFd::adopt(pair[1])?.into() }) }
 }
 
 fn drain_wake(fd: RawFd) {

@@ -1,28 +1,39 @@
 //! Threads of the agent.
 
-use super::mallctl;
+use super::profile::fork_gate;
+use super::{mallctl, own_table};
+use crate::allocator;
+use crate::hot;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread::JoinHandle;
 
-/// Enough for building the module table and framehop's caches; virtual, touched as needed.
+/// Enough for building the module table and framehop's caches; virtual, touched as needed. The thread-local storage of the
+/// host and its libraries, which libc takes from the same mapping, comes on top.
 const STACK_BYTES: usize = 512 << 10;
 
 /// Starts a thread that the host cannot notice by signals or profiles: every signal is blocked in it from its first
-/// instruction (a process-directed signal so goes to a thread of the host), and its allocations are not sampled.
+/// instruction (a process-directed signal so goes to a thread of the host), its allocations are not sampled, and where
+/// there is no memory it waits and does not end the process.
 ///
 /// A panic in `body` ends the thread and nothing else.
 pub(crate) fn spawn_quietly<T: Default + Send + 'static>(
     name: &str,
     body: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<JoinHandle<T>> {
+    let own = own_table::is_own();
     let run = move || {
+        own_table::inherit(own);
+        allocator::wait_for_memory_on_this_thread();
         // SAFETY: `thread.prof.active` is a bool. Fails without `opt.prof`, when there is nothing to switch off.
         let _ = unsafe { mallctl::write("thread.prof.active", false) };
         catch_unwind(AssertUnwindSafe(body)).unwrap_or_default()
     };
     let blocked = SignalsBlocked::new();
-    let spawned = std::thread::Builder::new().name(name.to_owned()).stack_size(STACK_BYTES).spawn(run);
+    let gate = fork_gate();
+    let stack_bytes = STACK_BYTES.saturating_add(hot::thread_local_bytes());
+    drop(gate);
+    let spawned = std::thread::Builder::new().name(name.to_owned()).stack_size(stack_bytes).spawn(run);
     drop(blocked);
     spawned
 }

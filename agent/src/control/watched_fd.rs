@@ -1,9 +1,11 @@
 //! Descriptors in a process that belongs to somebody else.
 //!
-//! Hosts close descriptors they did not open (daemons close 3 to 1023) and then reuse the numbers. So the agent keeps
-//! its descriptors at high numbers, out of the way of "lowest free", and looks at each one's identity before use: a
-//! number that now names something else is the host's, and is neither used nor closed.
+//! In the agent's own table ([`own_table`]) they are ordinary ones. In the host's table it is different. Hosts close
+//! descriptors they did not open (daemons close 3 to 1023) and then reuse the numbers. So the agent keeps those it has there
+//! at high numbers, out of the way of "lowest free", and looks at each one's identity before use: a number that now names
+//! something else is the host's, and is neither used nor closed.
 
+use super::own_table;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::RawFd;
@@ -12,10 +14,11 @@ use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::Relaxed};
 /// Preferred lowest number.
 const HIGH: libc::c_int = 800;
 
-/// A descriptor with the identity it had when it was made.
+/// A descriptor, in the host's table with the identity it had when it was made.
 pub(crate) struct WatchedFd {
     fd: RawFd,
-    inode: u64,
+    /// None in the agent's own table.
+    inode: Option<u64>,
     registered: Option<usize>,
 }
 
@@ -27,18 +30,29 @@ impl WatchedFd {
     pub(crate) unsafe fn adopt(fd: RawFd) -> io::Result<Self> {
         // SAFETY: by the contract.
         let fd = unsafe { moved_up(fd) };
+        if own_table::is_own() {
+            return Ok(Self { fd, inode: None, registered: None });
+        }
         let Some(inode) = inode(fd) else {
             let error = io::Error::last_os_error();
             // SAFETY: as above.
             unsafe { libc::close(fd) };
             return Err(error);
         };
-        Ok(Self { fd, inode, registered: register(fd, inode) })
+        Ok(Self { fd, inode: Some(inode), registered: register(fd, inode) })
+    }
+
+    /// The same descriptor in the agent's own table, after a copy was left in the host's.
+    ///
+    /// # Safety
+    /// `fd` is open in the table of this thread, which is the agent's own, and owned by nobody else there.
+    pub(crate) unsafe fn in_own_table(fd: RawFd) -> Self {
+        Self { fd, inode: None, registered: None }
     }
 
     /// The number, if it still names what it named at first.
     pub(crate) fn get(&self) -> Option<RawFd> {
-        (inode(self.fd) == Some(self.inode)).then_some(self.fd)
+        (self.inode.is_none() || inode(self.fd) == self.inode).then_some(self.fd)
     }
 }
 
@@ -54,14 +68,19 @@ impl Drop for WatchedFd {
     }
 }
 
-/// The same under a high number, if the limit allows, and else as it is.
+/// The same under a high number, if the limit allows, and else as it is. In the agent's own table it only stays clear of
+/// standard error, into which somebody might write.
 ///
 /// # Safety
 /// `fd` was just made by the caller and is owned by nobody else.
 pub(crate) unsafe fn moved_up(fd: RawFd) -> RawFd {
+    let lowest = if own_table::is_own() { libc::STDERR_FILENO + 1 } else { HIGH.min(highest_reasonable()) };
+    if fd >= lowest {
+        return fd;
+    }
     // SAFETY: duplicates and closes a descriptor that is the caller's.
     unsafe {
-        let high = libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, HIGH.min(highest_reasonable()));
+        let high = libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, lowest);
         if high < 0 {
             return fd;
         }

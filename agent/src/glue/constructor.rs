@@ -1,7 +1,7 @@
 //! The agent's beginning and end.
 
 use super::environment::{self, Environment};
-use super::fork;
+use super::{fork, sandbox};
 use crate::allocator::OwnArena;
 use crate::control::{self, Agent, Log, say};
 use offheap_wire::AGENT_FILE_NAME;
@@ -41,6 +41,7 @@ unsafe extern "C" fn destructor() {
 /// # Safety
 /// As for [`environment::leave_preload`].
 unsafe fn begin(envp: *mut *mut c_char) {
+    sandbox::resolve();
     if envp.is_null() {
         return;
     }
@@ -122,7 +123,7 @@ fn own_path() -> Option<Vec<u8>> {
 }
 
 /// Whether the host's calls to `malloc` arrive here. An executable that defines its own comes first in the search.
-fn malloc_is_ours() -> bool {
+pub(super) fn malloc_is_ours() -> bool {
     // SAFETY: looks a name up.
     let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"malloc".as_ptr()) };
     std::ptr::eq(found, tikv_jemalloc_sys::malloc as *const libc::c_void)

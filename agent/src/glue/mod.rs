@@ -6,3 +6,5 @@ mod defaults;
 mod environment;
 mod fork;
 mod namespaces;
+mod operators;
+mod sandbox;

@@ -12,14 +12,15 @@ mod memory;
 mod modules;
 mod samples;
 mod scratch;
+mod storage;
 mod walk;
 
 pub(crate) use clock::now_ns;
 pub(crate) use counters::COUNTERS;
 pub(crate) use hook::{BACKTRACE, BacktraceHook};
-pub(crate) use modules::{ModuleTable, StartupImages, loaded_modules, loader_generation};
+pub(crate) use modules::{ModuleTable, StartupImages, loaded_modules, loader_generation, thread_local_bytes};
 pub(crate) use samples::{
     SAMPLE, SAMPLE_FREE, SampleFreeHook, SampleHook, SampleView, SiteView, counts as sample_counts,
     reset as reset_samples, view as sample_view,
 };
-pub(crate) use scratch::{POOL, publish, with_table};
+pub(crate) use scratch::{POOL, await_quiet, publish, with_table};

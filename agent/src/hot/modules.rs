@@ -1,14 +1,15 @@
 //! The table of loaded images: built on an agent thread, read by the hook.
 
 use super::golang::{self, GoSections, GoText};
-use framehop::{ExplicitModuleSectionInfo, Module, MustNotAllocateDuringUnwind, Unwinder, UnwinderNative};
+use super::storage::FixedStorage;
+use framehop::{ExplicitModuleSectionInfo, Module, Unwinder, UnwinderNative};
 use offheap_wire as wire;
 use std::ffi::{CStr, c_int, c_void};
 use std::fs::File;
 use std::ops::{Deref, Range};
 use std::os::unix::fs::FileExt;
 
-pub(crate) type HookUnwinder = UnwinderNative<Bytes, MustNotAllocateDuringUnwind>;
+pub(crate) type HookUnwinder = UnwinderNative<Bytes, FixedStorage>;
 
 /// Everything the hook may ask about code addresses. Immutable once published.
 pub(crate) struct ModuleTable {
@@ -150,6 +151,26 @@ impl StartupImages {
         unsafe { libc::dl_iterate_phdr(Some(each), (&raw mut list).cast()) };
         Self(list)
     }
+}
+
+/// Bytes of thread-local storage that each new thread gets at least: those of the images that are loaded.
+pub(crate) fn thread_local_bytes() -> usize {
+    unsafe extern "C" fn each(info: *mut libc::dl_phdr_info, _: usize, out: *mut c_void) -> c_int {
+        // SAFETY: the loader passes a valid info of an image that it holds mapped, and `out` is the number below.
+        unsafe {
+            for header in program_headers(&*info).unwrap_or_default() {
+                if header.p_type == libc::PT_TLS {
+                    let bytes = (header.p_memsz as usize).saturating_add(header.p_align as usize);
+                    *out.cast::<usize>() = (*out.cast::<usize>()).saturating_add(bytes);
+                }
+            }
+        }
+        0
+    }
+    let mut bytes = 0;
+    // SAFETY: the callback fulfils its contract and does not unwind.
+    unsafe { libc::dl_iterate_phdr(Some(each), (&raw mut bytes).cast::<c_void>()) };
+    bytes
 }
 
 /// The loaded images, for whoever reads addresses of this process elsewhere.

@@ -1,6 +1,6 @@
 //! Scratch space for walks, and the publication of the module table.
 //!
-//! A walk needs framehop's cache (some 30 KiB with its preallocated unwind rows) and the module table. The cache cannot
+//! A walk needs framehop's cache (some 15 KiB with its preallocated unwind rows) and the module table. The cache cannot
 //! be a thread-local: its destructor would run in threads of the host, and a first use would allocate inside `malloc`.
 //! So there is a fixed pool, filled before the hook is installed. A thread starts at the slot its thread pointer hashes
 //! to and so nearly always finds its own warm cache again.
@@ -9,13 +9,14 @@
 //! slot names it. The hook never waits; only the publisher does, on its own thread.
 
 use super::modules::ModuleTable;
-use framehop::{CacheNative, MustNotAllocateDuringUnwind};
+use super::storage::FixedStorage;
+use framehop::CacheNative;
 use std::cell::UnsafeCell;
 use std::ptr;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-pub(super) type HookCache = CacheNative<MustNotAllocateDuringUnwind>;
+pub(super) type HookCache = CacheNative<FixedStorage>;
 
 /// Threads that can unwind at the same moment. More need as many threads preempted in the middle of a walk.
 const SLOTS: usize = 64;
@@ -126,6 +127,13 @@ impl Pool {
         }
     }
 
+    /// Whether no walk is under way.
+    fn is_quiet(&self) -> bool {
+        self.slots
+            .iter()
+            .all(|slot| matches!(slot.table.load(Ordering::SeqCst), table if table.is_null() || table == EMPTY))
+    }
+
     fn in_use(&self, table: *mut ModuleTable) -> bool {
         self.slots.iter().any(|slot| slot.table.load(Ordering::SeqCst) == table)
     }
@@ -147,6 +155,18 @@ pub(crate) fn publish(table: ModuleTable) {
         drop(unsafe { Box::from_raw(table) });
         false
     });
+}
+
+/// After the recording was switched off: waits until the walks that had begun are over, but not for ever.
+pub(crate) fn await_quiet() {
+    const ROUNDS: usize = 100;
+    for _ in 0..ROUNDS {
+        // First, for a thread that has seen the recording active and not begun its walk yet.
+        std::thread::sleep(std::time::Duration::from_millis(1));
+        if POOL.is_quiet() {
+            return;
+        }
+    }
 }
 
 /// Reads the published table on an agent thread.

@@ -198,6 +198,14 @@ pub fn read_answer(stream: &mut UnixStream) -> Answer {
     Answer { status, body }
 }
 
+/// Descriptors of a process and of the agent in it, whose threads have a table of their own.
+pub fn descriptors(pid: u32) -> usize {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).expect("task").flatten().map(|task| task.path());
+    let agents = tasks.filter(|task| std::fs::read_to_string(task.join("comm")).is_ok_and(|name| name == "offheap\n"));
+    let tables = agents.chain([format!("/proc/{pid}").into()]);
+    tables.filter_map(|table| Some(std::fs::read_dir(table.join("fd")).ok()?.count())).sum()
+}
+
 /// Waits for a condition.
 pub fn await_that(what: &str, mut condition: impl FnMut() -> bool) {
     let begin = Instant::now();

@@ -81,6 +81,11 @@ impl Keeper {
         self.state().triggers.is_empty()
     }
 
+    /// Whether a file is being written now.
+    pub(crate) fn is_writing(&self) -> bool {
+        self.writing.load(Acquire)
+    }
+
     /// Looks at the values, and writes a file for the first rule that holds.
     pub(crate) fn look(&self, agent: &Arc<Agent>) {
         if self.writing.load(Acquire) {

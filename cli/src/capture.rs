@@ -1,6 +1,6 @@
 //! A named profile of a live host.
 
-use crate::client::Agent;
+use crate::client::{Agent, Capture};
 use anyhow::Context;
 use offheap_symbolizer::formats::{self, Parsed};
 use offheap_symbolizer::{SymbolizeOptions, symbolize};
@@ -17,10 +17,11 @@ pub(crate) fn capture(agent: &Agent, options: SymbolizeOptions) -> anyhow::Resul
 /// The same with the allocator's frames.
 pub(crate) fn capture_raw_frames(agent: &Agent, options: SymbolizeOptions) -> anyhow::Result<Parsed> {
     let info = agent.info()?;
-    let dump = agent.profile()?;
+    let Capture { bytes: dump, note } = agent.profile()?;
     let taken = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let mut parsed = formats::parse(&dump).context("the dump of the agent")?;
     drop(dump);
+    parsed.notes.extend(note);
 
     let profile = &mut parsed.profile;
     if profile.time_nanos == 0 {

@@ -99,6 +99,10 @@ fn explain(path: &Path, error: io::Error) -> anyhow::Error {
         io::ErrorKind::PermissionDenied => {
             anyhow!("{shown}: may not be written by this user; choose another place with -o")
         }
+        io::ErrorKind::NotADirectory => anyhow!("{shown}: cannot be written: a part of the path is a file itself"),
+        io::ErrorKind::ReadOnlyFilesystem => {
+            anyhow!("{shown}: cannot be written: the file system is read-only; choose another place with -o")
+        }
         io::ErrorKind::StorageFull => anyhow!("{shown}: the disk is full; nothing was left behind"),
         // A broken pipe must stay recognisable.
         _ => anyhow::Error::new(error).context(format!("{shown}: cannot be written")),

@@ -5,12 +5,13 @@
 //! segment layout that fits the mappings. What was looked at and why it was passed over is kept for the report.
 
 use crate::address::{FileOffset, RuntimeAddress};
-use crate::image::{Elf, FileIdentity, ImageFile, OpenError};
+use crate::image::{Elf, FileIdentity, ImageFile, OpenError, Segment};
 use crate::profile::{Mapping, Profile};
-use crate::symbol_dirs::{SymbolDirs, build_id_path};
+use crate::symbol_dirs::{KeptFile, SymbolDirs, build_id_path};
 use serde::Serialize;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 /// Where images may be looked for.
@@ -97,6 +98,8 @@ pub enum Verdict {
     LayoutDiffers,
     /// Neither build id nor device and inode show that it is the same file.
     NotShownToBeTheSame,
+    /// Several files of this place fit, and nothing tells which it is.
+    Ambiguous,
     /// It was written after the profile was recorded.
     WrittenLater,
     /// It is not the debug file that the image means: its CRC differs.
@@ -144,6 +147,33 @@ pub fn modules(profile: &Profile) -> Vec<Module> {
     modules
 }
 
+/// The executable mappings of a program that is always loaded at the addresses it was linked for, for dumps that lack
+/// their map section.
+///
+/// # Errors
+/// Why the file tells no addresses, in words that go after its name.
+pub fn fixed_mappings(path: &Path) -> Result<Vec<Mapping>, String> {
+    let file = ImageFile::open(path).map_err(|error| error.to_string())?;
+    let elf = Elf::parse(file.bytes()).map_err(|error| error.to_string())?;
+    if elf.is_position_independent() {
+        return Err("position-independent, so the dump must tell where it was loaded: add --maps".into());
+    }
+    let path: Arc<str> = path.to_string_lossy().into();
+    // As the kernel maps it, in whole pages.
+    const PAGE: u64 = 4096;
+    let mapping = |segment: &Segment| {
+        let end = segment.address.0.checked_add(segment.file_size)?.checked_next_multiple_of(PAGE)?;
+        Some(Mapping {
+            start: RuntimeAddress(segment.address.0 & !(PAGE - 1)),
+            end: RuntimeAddress(end),
+            offset: FileOffset(segment.offset.0 & !(PAGE - 1)),
+            path: Arc::clone(&path),
+            ..Mapping::default()
+        })
+    };
+    Ok(elf.segments().iter().filter(|segment| segment.executable).filter_map(mapping).collect())
+}
+
 /// Whether a recorded path names no file: `[vdso]`, `//anon`, `/memfd:x`, `/dev/zero`, `anon_inode:[perf_event]`.
 ///
 /// Such mappings are named after it and never opened: what lies there by that name is another thing.
@@ -156,9 +186,9 @@ pub fn is_pseudo_file(path: &str) -> bool {
 /// Index of the module of the main executable, which `--binary` speaks of: the one of the same name, else the first that
 /// does not look like a shared library.
 #[must_use]
-pub fn main_module(modules: &[Module], binary: &Path) -> Option<usize> {
-    let same_name = modules.iter().position(|m| Path::new(&m.path).file_name() == binary.file_name());
-    same_name.or_else(|| modules.iter().position(|m| !m.looks_like_a_library()))
+pub fn main_module(modules: &[Module], binary: Option<&Path>) -> Option<usize> {
+    let has_its_name = |m: &Module| binary.is_some_and(|binary| Path::new(&m.path).file_name() == binary.file_name());
+    modules.iter().position(has_its_name).or_else(|| modules.iter().position(|m| !m.looks_like_a_library()))
 }
 
 impl Module {
@@ -209,7 +239,39 @@ impl Module {
                 break;
             }
         }
+        if search.file.is_none() && self.build_id.is_empty() {
+            self.guess(places, is_main, &mut search);
+        }
         search
+    }
+
+    /// Where no build id was recorded, as in every jemalloc dump, a file that the user gave under a name of his own is
+    /// taken when it is the only one there that fits: one whose name begins like the module's, and for the main executable
+    /// any program with enough code. (Programs of a page or two often have the same layout by accident.)
+    fn guess(&self, places: &SearchPlaces<'_>, is_main: bool, search: &mut Search) {
+        const ENOUGH: u64 = 64 << 10;
+        let is_meant = |kept: &&KeptFile| {
+            (is_main && kept.is_program && kept.code_bytes >= ENOUGH) || self.is_named_like(&kept.path)
+        };
+        let kept = places.symbols.map_or(&[][..], SymbolDirs::files).iter().filter(is_meant);
+        let new = kept.filter(|kept| search.candidates.iter().all(|c| c.path != kept.path));
+        let opened = new.filter_map(|kept| ImageFile::open(&kept.path).ok());
+        let mut fitting: Vec<ImageFile> =
+            opened.filter(|file| self.judge(file, Place::Symbols, places.recorded_at) == Verdict::Accepted).collect();
+        let verdict = if fitting.len() == 1 { Verdict::Accepted } else { Verdict::Ambiguous };
+        let candidate = |file: &ImageFile| Candidate {
+            path: file.path().to_owned(),
+            place: Place::Symbols,
+            verdict: verdict.clone(),
+        };
+        search.candidates.extend(fitting.iter().map(candidate));
+        search.file = fitting.pop().filter(|_| verdict == Verdict::Accepted);
+    }
+
+    /// `ledgerd-1.2`, `ledgerd.debug` for `ledgerd`; `librock.so.debug` for `librock.so.3`.
+    fn is_named_like(&self, path: &Path) -> bool {
+        let stem = self.name().find(".so").map_or(self.name(), |at| &self.name()[..at + 3]);
+        path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(stem))
     }
 
     /// Where to look, in order: what the user names, then the live process, then the recorded path.
@@ -270,6 +332,8 @@ impl Module {
             return Verdict::LayoutDiffers;
         }
         match place {
+            // The layout alone speaks for a file that the user names: it must be the same and not just large enough.
+            Place::Binary | Place::Symbols | Place::Sysroot if !self.fills(&elf) => Verdict::LayoutDiffers,
             Place::Binary | Place::Symbols | Place::Sysroot | Place::MapFiles => Verdict::Accepted,
             // Device numbers in map lines and of `stat` may differ on overlay file systems; the path is the process's
             // own, so the inode decides.
@@ -287,6 +351,11 @@ impl Module {
                 _ => Verdict::NotShownToBeTheSame,
             },
         }
+    }
+
+    fn fills(&self, elf: &Elf<'_>) -> bool {
+        let known = self.extents.iter().filter(|e| e.end > e.start);
+        elf.segments().fill(&known.map(|e| (e.offset, e.end.0 - e.start.0)).collect::<Vec<_>>())
     }
 
     fn fits(&self, elf: &Elf<'_>) -> bool {
@@ -328,6 +397,7 @@ impl fmt::Display for Verdict {
                 "passed over: nothing shows that it is the file that was mapped (name it with --binary, --symbols or \
                  --sysroot if it is)",
             ),
+            Self::Ambiguous => f.write_str("passed over: it fits, and so do others; name the right one with --binary"),
             Self::WrittenLater => f.write_str("passed over: written after the profile was recorded"),
             Self::CrcDiffers => f.write_str("refused: its CRC is not the one that the image wants"),
             Self::NothingToAdd => f.write_str("passed over: it has no debug information"),
@@ -443,7 +513,7 @@ mod tests {
         let mapping = |path: &str| Mapping { path: path.into(), ..Mapping::default() };
         let mappings = vec![mapping("/lib/libc.so.6"), mapping("/srv/app"), mapping("/srv/other")];
         let modules = modules(&Profile { mappings, ..Profile::default() });
-        assert_eq!(main_module(&modules, Path::new("/build/other")), Some(2));
-        assert_eq!(main_module(&modules, Path::new("/build/renamed")), Some(1));
+        assert_eq!(main_module(&modules, Some(Path::new("/build/other"))), Some(2));
+        assert_eq!(main_module(&modules, Some(Path::new("/build/renamed"))), Some(1));
     }
 }

@@ -47,6 +47,16 @@ pub struct ImageReport {
 const WORTH_MENTIONING: f64 = 0.05;
 
 impl Report {
+    /// Put the report of another profile to it.
+    pub fn add(&mut self, other: Self) {
+        self.images.extend(other.images);
+        for (why, count) in other.outside {
+            *self.outside.entry(why).or_default() += count;
+        }
+        self.total = self.total.saturating_add(other.total);
+        self.unnamed = self.unnamed.saturating_add(other.unnamed);
+    }
+
     /// Share of the bytes whose stack has no name at the leaf; `None` when there are none.
     #[must_use]
     pub fn unnamed_share(&self) -> Option<f64> {
@@ -94,6 +104,9 @@ impl ImageReport {
         // Of several candidates, one that exists says more than one that does not.
         let telling = self.looked_at.iter().rev().find(|c| c.verdict != Verdict::Missing).or(self.looked_at.last());
         match telling {
+            Some(candidate) if candidate.verdict == Verdict::Missing => {
+                "it is not here; give it with --binary, --symbols or --sysroot".into()
+            }
             Some(candidate) => format!("{} {}", candidate.path.display(), candidate.verdict),
             None => "no place to look for it".into(),
         }

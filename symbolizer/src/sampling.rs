@@ -58,9 +58,10 @@ impl SamplingPeriod {
 
     /// Correct one printed line of `count` objects and `bytes` bytes.
     ///
-    /// A line without objects has no mean size: its bytes stay as they are.
+    /// A line without objects has no mean size: its bytes stay as they are. Counts may be negative, as those of Go's
+    /// text are when it was written between two of its updates; the mean of such a line is that of its magnitudes.
     #[must_use]
-    pub fn correct(self, count: u64, bytes: u64) -> Estimate {
+    pub fn correct(self, count: i64, bytes: i64) -> Estimate {
         let (count, bytes) = (count as f64, bytes as f64);
         if count == 0.0 || bytes == 0.0 {
             return Estimate { objects: count, bytes };
@@ -122,6 +123,7 @@ mod tests {
             ("nothing live", R, 0, 0, 0, 0),
             ("bytes without objects", R, 0, 8, 0, 8),
             ("objects without bytes", R, 3, 0, 3, 0),
+            ("negative counts", R, -4, -64, -131_074, -2_097_184),
         ] {
             let Estimate { objects: o, bytes: b } = period.correct(count, bytes);
             assert_eq!((round(o), round(b)), (objects, estimated), "{label}");
@@ -138,7 +140,7 @@ mod tests {
             truth += Estimate { objects: n * k, bytes: size * n * k };
         }
         let p = R.probability(truth.bytes / truth.objects);
-        let (printed_count, printed_bytes) = ((truth.objects * p).round() as u64, (truth.bytes * p).round() as u64);
+        let (printed_count, printed_bytes) = ((truth.objects * p).round() as i64, (truth.bytes * p).round() as i64);
         let read = R.correct(printed_count, printed_bytes);
         assert!((read.bytes / truth.bytes - 1.0).abs() < 0.02, "{} of {}", read.bytes, truth.bytes);
         assert!((read.objects / truth.objects - 1.0).abs() < 0.02, "{} of {}", read.objects, truth.objects);

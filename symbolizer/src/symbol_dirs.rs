@@ -12,7 +12,25 @@ use std::sync::OnceLock;
 #[derive(Debug, Default)]
 pub struct SymbolDirs {
     dirs: Vec<PathBuf>,
-    by_build_id: OnceLock<HashMap<String, Vec<PathBuf>>>,
+    index: OnceLock<Index>,
+}
+
+/// What the directories hold.
+#[derive(Debug, Default)]
+struct Index {
+    by_build_id: HashMap<String, Vec<PathBuf>>,
+    files: Vec<KeptFile>,
+}
+
+/// An image or debug file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// It is a program and no library.
+    pub is_program: bool,
+    /// Size of its code.
+    pub code_bytes: u64,
 }
 
 /// Files looked into at most. A home directory given by mistake must not take minutes.
@@ -24,7 +42,7 @@ impl SymbolDirs {
     /// These directories; single files are allowed too.
     #[must_use]
     pub fn new(dirs: &[PathBuf]) -> Self {
-        Self { dirs: dirs.to_vec(), by_build_id: OnceLock::new() }
+        Self { dirs: dirs.to_vec(), index: OnceLock::new() }
     }
 
     /// The directories in the order in which they were named.
@@ -39,11 +57,21 @@ impl SymbolDirs {
         if build_id.is_empty() || self.dirs.is_empty() {
             return &[];
         }
-        self.by_build_id.get_or_init(|| self.index()).get(build_id).map_or(&[], Vec::as_slice)
+        self.index().by_build_id.get(build_id).map_or(&[], Vec::as_slice)
     }
 
-    fn index(&self) -> HashMap<String, Vec<PathBuf>> {
-        let mut index: HashMap<String, Vec<PathBuf>> = HashMap::new();
+    /// All images and debug files in them.
+    #[must_use]
+    pub fn files(&self) -> &[KeptFile] {
+        &self.index().files
+    }
+
+    fn index(&self) -> &Index {
+        self.index.get_or_init(|| self.look_into_all())
+    }
+
+    fn look_into_all(&self) -> Index {
+        let mut index = Index::default();
         let mut files = Vec::new();
         for dir in &self.dirs {
             collect_files(dir, DEPTH_MAX, &mut files);
@@ -51,8 +79,15 @@ impl SymbolDirs {
         // The order of a directory is that of its file system; the report should not depend on it.
         files.sort();
         for path in files {
-            if let Some(build_id) = build_id_of(&path) {
-                index.entry(build_id).or_default().push(path);
+            let Ok(file) = ImageFile::open(&path) else { continue };
+            let Ok(elf) = Elf::parse(file.bytes()) else { continue };
+            index.files.push(KeptFile {
+                path: path.clone(),
+                is_program: elf.is_program(),
+                code_bytes: code_bytes(&elf),
+            });
+            if let Some(build_id) = elf.build_id() {
+                index.by_build_id.entry(build_id).or_default().push(path);
             }
         }
         index
@@ -63,6 +98,11 @@ impl SymbolDirs {
 pub(crate) fn build_id_path(build_id: &str) -> Option<(&str, &str)> {
     let is_hex = build_id.bytes().all(|b| b.is_ascii_hexdigit());
     (build_id.len() > 2 && is_hex).then(|| build_id.split_at(2))
+}
+
+fn code_bytes(elf: &Elf<'_>) -> u64 {
+    let code = elf.segments().iter().filter(|segment| segment.executable);
+    code.fold(0, |sum, segment| sum.saturating_add(segment.memory_size))
 }
 
 fn collect_files(path: &Path, depth: usize, files: &mut Vec<PathBuf>) {
@@ -83,11 +123,6 @@ fn collect_files(path: &Path, depth: usize, files: &mut Vec<PathBuf>) {
     for entry in entries.filter_map(Result::ok) {
         collect_files(&entry.path(), depth - 1, files);
     }
-}
-
-fn build_id_of(path: &Path) -> Option<String> {
-    let file = ImageFile::open(path).ok()?;
-    Elf::parse(file.bytes()).ok()?.build_id()
 }
 
 #[cfg(test)]
@@ -114,7 +149,11 @@ mod tests {
         let kept = inner.join("kept-by-me");
         symlink(&exe, &kept).unwrap();
         let dirs = SymbolDirs::new(&[dir.path().to_owned(), "/no/such/dir".into()]);
-        assert_eq!(dirs.by_build_id(&build_id_of(&exe).unwrap()), [kept]);
+        let bytes = fs::read(&exe).unwrap();
+        let elf = Elf::parse(&bytes).unwrap();
+        let build_id = elf.build_id().unwrap();
+        assert_eq!(dirs.by_build_id(&build_id), [kept.clone()]);
+        assert_eq!(dirs.files(), [KeptFile { path: kept, is_program: true, code_bytes: code_bytes(&elf) }]);
         assert!(dirs.by_build_id("abcd").is_empty());
         assert!(dirs.by_build_id("").is_empty());
     }

@@ -48,7 +48,7 @@ pub fn symbolize(profile: &mut Profile, options: &SymbolizeOptions) -> Report {
         recorded_at: recorded_at.map(|nanos| SystemTime::UNIX_EPOCH + Duration::from_nanos(nanos)),
     };
     let modules = modules::modules(profile);
-    let main = options.binary.as_deref().and_then(|binary| modules::main_module(&modules, binary));
+    let main = modules::main_module(&modules, options.binary.as_deref());
     let questions = Questions::of(profile, &modules);
 
     let answers: Vec<Answers> = modules

@@ -24,6 +24,15 @@ pub(crate) struct Agent {
     peer: OnceLock<u32>,
 }
 
+/// A profile as the agent gave it.
+#[derive(Debug)]
+pub(crate) struct Capture {
+    /// A sample table or a dump.
+    pub(crate) bytes: Vec<u8>,
+    /// Why it is not the more exact of the two.
+    pub(crate) note: Option<String>,
+}
+
 impl Agent {
     /// The agent behind what the user typed: a pid, a socket path, a process name.
     pub(crate) fn of(text: &str) -> anyhow::Result<Self> {
@@ -118,13 +127,16 @@ impl Agent {
     }
 
     /// The most exact profile that the agent has: its sample table, else the `heap_v2` dump.
-    pub(crate) fn profile(&self) -> anyhow::Result<Vec<u8>> {
+    pub(crate) fn profile(&self) -> anyhow::Result<Capture> {
         let mut bytes = Vec::new();
-        if self.samples(&mut bytes).is_err() {
-            bytes.clear();
-            self.heap(&mut bytes)?;
-        }
-        Ok(bytes)
+        let Err(error) = self.samples(&mut bytes) else { return Ok(Capture { bytes, note: None }) };
+        bytes.clear();
+        self.heap(&mut bytes)?;
+        let note = format!(
+            "the agent's sample table could not be read ({error:#}); its heap dump was read in place of it, without ages and \
+             with rounded sizes"
+        );
+        Ok(Capture { bytes, note: Some(note) })
     }
 
     fn json<T: DeserializeOwned>(&self, method: &str, path: &str) -> anyhow::Result<T> {

@@ -5,4 +5,4 @@ mod http;
 #[cfg(test)]
 pub(crate) mod test_server;
 
-pub(crate) use agent::Agent;
+pub(crate) use agent::{Agent, Capture};

@@ -97,7 +97,7 @@ fn over_time(args: &Args) -> anyhow::Result<Outcome> {
         diff.rows.retain(|row| row.state != State::Same);
     }
     let (screen, unit) = (output::screen(), Unit::of(Some(&value_type)));
-    let names = format!("{} → {}", base.source.short(), new.source.short());
+    let names = format!("{} → {}", base.short(), new.short());
     let mut text = difference::head(&diff, &value_type.kind, &unit, &names, &screen);
     let count = shown(args.rows);
     text += &difference::text(&diff, count, &unit, args.by == GroupBy::Line, &screen);
@@ -125,15 +125,15 @@ fn against_go(args: &Args, go: &Source) -> anyhow::Result<Outcome> {
     let table = go_table(&go.profile, &native.profile).ok_or_else(|| {
         anyhow!(
             "{} or {} is no heap profile: bytes in use (inuse_space) were expected in both",
-            go.source,
-            native.source
+            go.name(),
+            native.name()
         )
     })?;
     if args.json {
         let count = args.rows.filter(|&rows| rows > 0).unwrap_or(usize::MAX);
         output::print(&json::document("diff", &go_table::Document::of(&table, count))?)?;
     } else {
-        let heads = [&go, &native].map(|side| format!("{}{}", side.source.short(), side.taken()));
+        let heads = [&go, &native].map(|side| format!("{}{}", side.short(), side.taken()));
         output::print(&go_table::text(&table, &heads, shown(args.rows), args.cum, &output::screen()))?;
     }
     Ok(outcome(&[&go, &native]))

@@ -89,7 +89,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
     let nothing = tree.total() == 0;
     let svg = if nothing {
         let reason = "the profile has no samples with this value";
-        output::note(&format!("{}: nothing to draw: {reason}", loaded.source));
+        output::note(&format!("{}: nothing to draw: {reason}", loaded.name()));
         flame::empty(&title, reason)
     } else {
         flame::render(&tree, &Picture { title: &title, unit: &unit, differential })?
@@ -101,10 +101,11 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
 
 /// The profile with the slab waste of each sample as its only value.
 fn waste_of(loaded: &Loaded, stats: Option<String>) -> anyhow::Result<Profile> {
-    let asked = match (&loaded.source, stats) {
+    let asked = match (&loaded.sources[..], stats) {
         (_, Some(stats)) => stats,
-        (Source::Process(target), None) => target.clone(),
-        (source, None) => {
+        ([Source::Process(target)], None) => target.clone(),
+        _ => {
+            let source = loaded.name();
             bail!("{source}: --by waste needs the statistics of the same process: add --stats TARGET|FILE")
         }
     };
@@ -114,7 +115,7 @@ fn waste_of(loaded: &Loaded, stats: Option<String>) -> anyhow::Result<Profile> {
         bail!("{asked}: no size classes in it, so their waste is not known");
     }
     let Some((profile, unsampled)) = waste_profile(&reading.stats.bins, loaded.profile.clone()) else {
-        bail!("{}: not a profile of live objects, so nobody lives in the size classes", loaded.source);
+        bail!("{}: not a profile of live objects, so nobody lives in the size classes", loaded.name());
     };
     output::note("the waste of each size class is shared among its sites by their live objects and ages: an estimate");
     if unsampled != 0 {
@@ -139,5 +140,5 @@ fn title(loaded: &Loaded, value: usize, tree: &Tree, differential: bool, unit: &
     } else {
         String::new()
     };
-    format!("{kind} {}{change} · {}", unit.named(total), loaded.source.short())
+    format!("{kind} {}{change} · {}", unit.named(total), loaded.short())
 }

@@ -122,7 +122,7 @@ fn sites(args: &Args, reading: &Reading, bins: &[BinStats]) -> anyhow::Result<(O
     let loaded = load_last(&sources, &options)?;
     let found = tenants(bins, &loaded.profile);
     if found.is_none() {
-        output::note(&format!("{}: no profile of live objects, so it names nobody", loaded.source));
+        output::note(&format!("{}: no profile of live objects, so it names nobody", loaded.name()));
     }
     Ok((found, loaded.partial))
 }

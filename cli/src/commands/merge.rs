@@ -40,7 +40,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             Origin::Native => "native",
             Origin::Unknown => "of unknown origin",
         };
-        output::note(&format!("{}: {} {whose}{}", one.source, unit.named(total.into()), one.taken()));
+        output::note(&format!("{}: {} {whose}{}", one.name(), unit.named(total.into()), one.taken()));
     }
     output::write(&args.output, &pprof::encode(&merged))?;
     let nothing = merged.samples.is_empty();

@@ -43,7 +43,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
     let value_type = loaded.profile.value_types.get(value);
     let kind = value_type.map_or("", |value| &*value.kind);
     if nodes.is_empty() {
-        output::note(&format!("{}: no function with a value of {kind} matches {}", loaded.source, args.wanted));
+        output::note(&format!("{}: no function with a value of {kind} matches {}", loaded.name(), args.wanted));
     }
     if args.json {
         let nodes = nodes.iter().map(|node| NodeJson::of(&graph, node)).collect();
@@ -52,7 +52,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
     } else if !nodes.is_empty() {
         let screen = output::screen();
         let unit = Unit::of(value_type);
-        let head = format!("{kind} {} · {}", unit.named(graph.total.into()), loaded.source);
+        let head = format!("{kind} {} · {}", unit.named(graph.total.into()), loaded.name());
         let mut text = format!("{}\n", screen.paint(Style::Strong, &head));
         text += &callgraph::text(&graph, nodes.iter().copied(), &unit, args.by == GroupBy::Line, &screen);
         output::print(&text)?;

@@ -78,7 +78,7 @@ fn gather(args: &Args) -> anyhow::Result<Material> {
     }
     let source: Source = args.source.parse()?;
     let loaded = load(&source, &args.options)?;
-    let facts = vec![format!("{} as {}{}", loaded.source, loaded.format, loaded.taken())];
+    let facts = vec![format!("{} as {}{}", loaded.name(), loaded.format, loaded.taken())];
     let title = source.short();
     Ok(Material { title, facts, profile: Some(loaded.profile), partial: loaded.partial, ..Material::default() })
 }

@@ -58,7 +58,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
     if args.age.is_some() && loaded.format != SAMPLE_TABLE {
         bail!(
             "{}: ages are known from the agent's sample table alone, and this is a {}; ask the live process, as pid:N",
-            loaded.source,
+            loaded.name(),
             loaded.format
         );
     }
@@ -75,7 +75,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
     let value_type = loaded.profile.value_types.get(value);
     let (kind, unit) = value_type.map_or(("", ""), |value| (&*value.kind, &*value.unit));
     if nothing {
-        output::note(&format!("{}: nothing to show: no sample has a value of {kind}", loaded.source));
+        output::note(&format!("{}: nothing to show: no sample has a value of {kind}", loaded.name()));
     }
     if args.json {
         let count = args.rows.filter(|&rows| rows > 0).unwrap_or(usize::MAX);
@@ -88,7 +88,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
         };
         let screen = output::screen();
         let unit = Unit::of(value_type);
-        let head = format!("{kind} {} · {}", unit.named(ranking.total.into()), loaded.source);
+        let head = format!("{kind} {} · {}", unit.named(ranking.total.into()), loaded.name());
         let mut text = format!("{}\n", screen.paint(Style::Strong, &head));
         text += &ranking::text(&ranking, count, &unit, by == GroupBy::Line, &screen);
         if let Some(more @ 1..) = ranking.rows.len().checked_sub(count) {

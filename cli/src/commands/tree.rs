@@ -44,7 +44,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
     let value_type = loaded.profile.value_types.get(value);
     let kind = value_type.map_or("", |value| &*value.kind);
     if nodes.is_empty() {
-        output::note(&format!("{}: nothing to show: no sample has a value of {kind}", loaded.source));
+        output::note(&format!("{}: nothing to show: no sample has a value of {kind}", loaded.name()));
     }
     let usual = if args.json { 0 } else { USUAL_NODES };
     let count = match args.rows.unwrap_or(usual) {
@@ -58,7 +58,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
     } else if !nodes.is_empty() {
         let screen = output::screen();
         let unit = Unit::of(value_type);
-        let head = format!("{kind} {} · {}", unit.named(graph.total.into()), loaded.source);
+        let head = format!("{kind} {} · {}", unit.named(graph.total.into()), loaded.name());
         let mut text = format!("{}\n", screen.paint(Style::Strong, &head));
         text += &callgraph::text(&graph, nodes[..count].iter().copied(), &unit, args.by == GroupBy::Line, &screen);
         if count < nodes.len() {

@@ -1,15 +1,17 @@
 //! Reading one PROFILE, or several of one process.
 
-use super::series::{self, Dump, OrderedBy};
+use super::series::{self, Dump, OrderedBy, Sets};
 use super::{Options, Source, usual_value};
 use crate::exit::Outcome;
 use crate::output;
 use crate::view::duration;
 use crate::view::progress::Progress;
 use anyhow::{Context, anyhow, bail};
-use offheap_symbolizer::formats::{self, Origin, Parsed};
-use offheap_symbolizer::profile::{Label, Part, Profile};
+use offheap_symbolizer::formats::{self, Origin, ParseOptions, Parsed};
+use offheap_symbolizer::modules::{Place, Verdict, fixed_mappings};
+use offheap_symbolizer::profile::{Label, Part, Profile, merge};
 use offheap_symbolizer::{Report, symbolize};
+use std::borrow::Cow;
 
 /// Above this share of bytes without a name, the user is told.
 const UNNAMED_WORTH_SAYING: f64 = 0.05;
@@ -21,9 +23,10 @@ const FOLDED: &str = "folded stacks";
 const DAMAGE_LISTED: usize = 5;
 
 /// A profile with names, ready to be shown.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Loaded {
-    pub(crate) source: Source,
+    /// Where it came from; several where profiles of several processes were added up.
+    pub(crate) sources: Vec<Source>,
     pub(crate) profile: Profile,
     /// Name of the format it was read from.
     pub(crate) format: &'static str,
@@ -43,6 +46,16 @@ impl Loaded {
             (false, true) => Outcome::Nothing,
             (false, false) => Outcome::Done,
         }
+    }
+
+    /// Its sources as they were typed.
+    pub(crate) fn name(&self) -> String {
+        join(&self.sources, |source| source.to_string().into())
+    }
+
+    /// Its sources without directories.
+    pub(crate) fn short(&self) -> String {
+        join(&self.sources, |source| source.short().into())
     }
 
     /// As a part of a merged profile, labelled with its origin where that is known.
@@ -73,16 +86,58 @@ pub(crate) fn load(source: &Source, options: &Options) -> anyhow::Result<Loaded>
     Ok(raw.finish(options))
 }
 
-/// Read one profile, or several dumps of one process, of which the last is taken.
+fn join<'a>(sources: &'a [Source], name: impl Fn(&'a Source) -> Cow<'a, str>) -> String {
+    sources.iter().map(name).collect::<Vec<_>>().join(" + ")
+}
+
+/// Read what is to be shown: of each process the last dump, and of several processes their sum.
 ///
 /// # Errors
-/// When one cannot be read, or they are of different processes.
+/// When one cannot be read, when nothing tells whether two are of one process, or when they measure different things.
 pub(crate) fn load_last(sources: &[Source], options: &Options) -> anyhow::Result<Loaded> {
-    let mut loaded = load_series(sources, options, |count| vec![count - 1])?;
-    match (loaded.len(), loaded.pop()) {
-        (1, Some(only)) => Ok(only),
-        (count, _) => bail!("the {count} profiles are of different processes; `offheap merge` adds them up"),
+    let raw: Vec<Raw> = sources.iter().map(|source| read(source, options)).collect::<anyhow::Result<_>>()?;
+    let names: Vec<String> = sources.iter().map(Source::short).collect();
+    let sets = match series::sets(&dumps(&raw, &names)) {
+        Sets::Told(sets) => sets,
+        Sets::Untold(first, second) => bail!(
+            "{} and {}: nothing in them tells whether they are of one process, where only the last counts, or of two, \
+             which add up; name one of them, or add them up with `offheap merge`",
+            sources[first],
+            sources[second]
+        ),
+    };
+    let mut lasts = Vec::new();
+    for set in &sets {
+        let Some(&last) = set.dumps.last() else { continue };
+        if set.dumps.len() > 1 {
+            say_series(&names, &set.dumps, set.ordered_by, &[last]);
+        }
+        lasts.push(last);
     }
+    lasts.sort_unstable();
+    let mut raw: Vec<Option<Raw>> = raw.into_iter().map(Some).collect();
+    let taken = lasts.iter().filter_map(|&last| raw[last].take());
+    sum(taken.map(|raw| raw.finish(options)).collect())
+}
+
+/// Profiles of different processes added up, as `go tool pprof` adds several files.
+fn sum(mut loaded: Vec<Loaded>) -> anyhow::Result<Loaded> {
+    if loaded.len() == 1 {
+        return Ok(loaded.remove(0));
+    }
+    let profile = merge(&loaded.iter().map(Loaded::part).collect::<Vec<_>>())?;
+    output::note(&format!("the {} profiles are of different processes and are added up", loaded.len()));
+    let mut sum = Loaded { profile, ..Loaded::default() };
+    for (number, one) in loaded.into_iter().enumerate() {
+        // What all have in common is true of the sum.
+        let first = number == 0;
+        sum.format = if first || sum.format == one.format { one.format } else { "several formats" };
+        sum.origin = if first || sum.origin == one.origin { one.origin } else { Origin::Unknown };
+        sum.partial |= one.partial;
+        sum.sources.extend(one.sources);
+        sum.report.add(one.report);
+    }
+    Ok(sum)
 }
 
 /// Read the two ends of a series, or two profiles as they were given.
@@ -93,10 +148,21 @@ pub(crate) fn load_ends(sources: &[Source], options: &Options) -> anyhow::Result
     if let [base, new] = sources {
         return Ok([load(base, options)?, load(new, options)?]);
     }
-    let loaded = load_series(sources, options, |count| vec![0, count - 1])?;
-    <[Loaded; 2]>::try_from(loaded).map_err(|several| {
-        anyhow!("the {} profiles are not dumps of one process; name two, BASE and NEW", several.len())
-    })
+    let raw: Vec<Raw> = sources.iter().map(|source| read(source, options)).collect::<anyhow::Result<_>>()?;
+    let names: Vec<String> = sources.iter().map(Source::short).collect();
+    let Sets::Told(sets) = series::sets(&dumps(&raw, &names)) else { return Err(no_two_ends(sources)) };
+    let [set] = &sets[..] else { return Err(no_two_ends(sources)) };
+    let [base, .., new] = set.dumps[..] else { return Err(no_two_ends(sources)) };
+    say_series(&names, &set.dumps, set.ordered_by, &[base, new]);
+    let mut raw: Vec<Option<Raw>> = raw.into_iter().map(Some).collect();
+    match (raw[base].take(), raw[new].take()) {
+        (Some(base), Some(new)) => Ok([base.finish(options), new.finish(options)]),
+        _ => Err(no_two_ends(sources)),
+    }
+}
+
+fn no_two_ends(sources: &[Source]) -> anyhow::Error {
+    anyhow!("the {} profiles are not dumps of one process; name two, BASE and NEW", sources.len())
 }
 
 /// Read profiles that are to be added up.
@@ -121,27 +187,6 @@ fn dumps<'a>(raw: &'a [Raw], names: &'a [String]) -> Vec<Dump<'a>> {
     let dump =
         |(raw, name): (&'a Raw, &'a String)| Dump { name, profile: &raw.parsed.profile, origin: raw.parsed.origin };
     raw.iter().zip(names).map(dump).collect()
-}
-
-/// Read several profiles. Dumps of one process are a series, of which `pick` says which are wanted, given how many
-/// there are, oldest first; profiles of several processes are returned all, as they were given.
-///
-/// # Errors
-/// When one cannot be read.
-fn load_series(
-    sources: &[Source],
-    options: &Options,
-    pick: impl FnOnce(usize) -> Vec<usize>,
-) -> anyhow::Result<Vec<Loaded>> {
-    let raw: Vec<Raw> = sources.iter().map(|source| read(source, options)).collect::<anyhow::Result<_>>()?;
-    let names: Vec<String> = sources.iter().map(Source::short).collect();
-    let Some((order, ordered_by)) = series::order(&dumps(&raw, &names)) else {
-        return Ok(raw.into_iter().map(|raw| raw.finish(options)).collect());
-    };
-    let picked: Vec<usize> = pick(order.len()).into_iter().map(|position| order[position]).collect();
-    say_series(&names, &order, ordered_by, &picked);
-    let mut raw: Vec<Option<Raw>> = raw.into_iter().map(Some).collect();
-    Ok(picked.into_iter().filter_map(|index| raw[index].take()).map(|raw| raw.finish(options)).collect())
 }
 
 /// Tell that dumps were taken for a series, in which order, and which of them are shown.
@@ -171,18 +216,15 @@ struct Raw {
 }
 
 fn read(source: &Source, options: &Options) -> anyhow::Result<Raw> {
+    options.check()?;
     let progress = Progress::start(format!("reading {source}"));
     let input = source.read()?;
-    let mut parsed = if input.bytes.is_empty() && source.is_folded_by_name() {
-        // An empty file of folded stacks is what every collapser writes when there was nothing.
-        let notes = vec!["the file is empty: no stacks".to_owned()];
-        Parsed { format: FOLDED, notes, ..Parsed::default() }
-    } else {
-        formats::parse_with(&input.bytes, &options.parse).with_context(|| source.to_string())?
-    };
+    let asked = ParseOptions { folded_by_name: source.is_folded_by_name(), ..options.parse.clone() };
+    let mut parsed = formats::parse_with(&input.bytes, &asked).with_context(|| source.to_string())?;
     drop(progress);
-    if let Some(path) = &options.maps {
-        parsed.use_maps(&std::fs::read(path).with_context(|| format!("{}: cannot be read", path.display()))?);
+    place(&mut parsed, options)?;
+    for note in &input.notes {
+        output::note(&format!("{source}: {note}"));
     }
     for note in &parsed.notes {
         output::note(&format!("{source}: {note}"));
@@ -190,6 +232,26 @@ fn read(source: &Source, options: &Options) -> anyhow::Result<Raw> {
     say_damage(source, &parsed, options.verbose);
     let partial = !parsed.damage.is_empty() && !options.lenient;
     Ok(Raw { source: source.clone(), pid: input.pid, parsed, partial })
+}
+
+/// Give a dump without mappings those that the user has.
+fn place(parsed: &mut Parsed, options: &Options) -> anyhow::Result<()> {
+    if let Some(path) = &options.maps {
+        let maps = super::source::read_file(path).with_context(|| "--maps")?;
+        if parsed.use_maps(&maps) == 0 {
+            bail!("--maps {}: no executable mapping in it; expected a copy of /proc/PID/maps", path.display());
+        }
+    } else if let Some(path) = &options.binary
+        && parsed.profile.mappings.is_empty()
+        && !parsed.profile.samples.is_empty()
+        && parsed.format != FOLDED
+    {
+        match fixed_mappings(path) {
+            Ok(mappings) => parsed.use_mappings(mappings),
+            Err(why) => output::note(&format!("--binary {}: {why}", path.display())),
+        }
+    }
+    Ok(())
 }
 
 fn say_damage(source: &Source, parsed: &Parsed, all: bool) {
@@ -222,6 +284,10 @@ impl Raw {
             profile.prune_allocator();
         }
         drop(progress);
+        say_refused(&report);
+        if !profile.value_types.is_empty() && i64::try_from(exact_total(&profile)).is_err() {
+            output::note(&format!("{source}: its values add up beyond 2^63, where sums end here"));
+        }
         let unnamed = profile.health(usual_value(&profile)).map_or(0.0, |health| health.unnamed_leaf);
         if unnamed > UNNAMED_WORTH_SAYING {
             // The report knows whom to blame, but not the names that came with the input.
@@ -230,6 +296,20 @@ impl Raw {
                 output::note(&format!("{source}: {warning}"));
             }
         }
-        Loaded { source, profile, format: parsed.format, origin: parsed.origin, report, partial }
+        Loaded { sources: vec![source], profile, format: parsed.format, origin: parsed.origin, report, partial }
     }
+}
+
+/// A file that the user named himself and that is not used is worth a line, however little it would have named.
+fn say_refused(report: &Report) {
+    for candidate in report.images.iter().flat_map(|image| &image.looked_at) {
+        if candidate.place == Place::Binary && candidate.verdict != Verdict::Accepted {
+            output::note(&format!("--binary {}: {}", candidate.path.display(), candidate.verdict));
+        }
+    }
+}
+
+fn exact_total(profile: &Profile) -> i128 {
+    let value = usual_value(profile);
+    profile.samples.iter().map(|sample| i128::from(sample.values[value])).sum()
 }

@@ -1,7 +1,9 @@
 //! Options of all commands that read profiles.
 
+use anyhow::bail;
 use offheap_symbolizer::SymbolizeOptions;
 use offheap_symbolizer::formats::ParseOptions;
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
 /// How profiles are read and where names are looked for.
@@ -35,6 +37,22 @@ pub(crate) struct Options {
 }
 
 impl Options {
+    /// Refuse places that do not exist: they are typing mistakes, and nothing would be named.
+    pub(super) fn check(&self) -> anyhow::Result<()> {
+        let named = self.binary.iter().map(|path| ("--binary", path));
+        let named = named.chain(self.symbols.iter().map(|path| ("--symbols", path)));
+        for (option, path) in named.chain(self.sysroot.iter().map(|path| ("--sysroot", path))) {
+            if let Err(error) = std::fs::metadata(path) {
+                let why = match error.kind() {
+                    ErrorKind::NotFound => "no such file or directory; check it for typing mistakes".to_owned(),
+                    _ => error.to_string(),
+                };
+                bail!("{option} {}: {why}", path.display());
+            }
+        }
+        Ok(())
+    }
+
     /// The part that the symbolizer asks for.
     pub(super) fn symbolize(&self, pid: Option<u32>) -> SymbolizeOptions {
         SymbolizeOptions {

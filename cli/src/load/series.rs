@@ -30,42 +30,93 @@ pub(super) enum OrderedBy {
     Position,
 }
 
-/// Order of the dumps, oldest first, as indexes; `None` when they are not all of one process.
-pub(super) fn order(dumps: &[Dump<'_>]) -> Option<(Vec<usize>, OrderedBy)> {
-    let (first, others) = dumps.split_first()?;
-    if others.is_empty() || !others.iter().all(|other| same_process(first, other)) {
-        return None;
+/// Dumps by process.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Sets {
+    /// Each dump belongs to one process, in the order of their first dumps.
+    Told(Vec<Set>),
+    /// Nothing in these two tells whether they are of one process.
+    Untold(usize, usize),
+}
+
+/// The dumps of one process.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Set {
+    /// As indexes, oldest first.
+    pub(super) dumps: Vec<usize>,
+    pub(super) ordered_by: OrderedBy,
+}
+
+/// Tell the dumps of each process from those of others.
+pub(super) fn sets(dumps: &[Dump<'_>]) -> Sets {
+    let mut sets: Vec<Vec<usize>> = Vec::new();
+    for (index, dump) in dumps.iter().enumerate() {
+        let mut own = None;
+        for (number, set) in sets.iter().enumerate() {
+            match relation(&dumps[set[0]], dump) {
+                Relation::SameProcess => own = Some(number),
+                Relation::OtherProcess => {}
+                Relation::Untold => return Sets::Untold(set[0], index),
+            }
+        }
+        match own {
+            Some(number) => sets[number].push(index),
+            None => sets.push(vec![index]),
+        }
     }
-    let mut order: Vec<usize> = (0..dumps.len()).collect();
-    let sequences: Option<Vec<u64>> = dumps.iter().map(|dump| file_name(dump.name).map(|name| name.sequence)).collect();
-    if let Some(sequences) = sequences {
-        order.sort_by_key(|&index| sequences[index]);
-        return Some((order, OrderedBy::Sequence));
-    }
-    if dumps.iter().all(|dump| dump.profile.time_nanos > 0) {
-        order.sort_by_key(|&index| dumps[index].profile.time_nanos);
-        return Some((order, OrderedBy::Time));
-    }
-    Some((order, OrderedBy::Position))
+    Sets::Told(sets.into_iter().map(|set| order(dumps, set)).collect())
+}
+
+/// Dumps of one process, oldest first.
+fn order(dumps: &[Dump<'_>], mut set: Vec<usize>) -> Set {
+    let sequence = |index: usize| file_name(dumps[index].name).map(|name| name.sequence);
+    let time = |index: usize| dumps[index].profile.time_nanos;
+    let ordered_by = if set.iter().all(|&index| sequence(index).is_some()) {
+        set.sort_by_key(|&index| sequence(index));
+        OrderedBy::Sequence
+    } else if set.iter().all(|&index| time(index) > 0) {
+        set.sort_by_key(|&index| time(index));
+        OrderedBy::Time
+    } else {
+        OrderedBy::Position
+    };
+    Set { dumps: set, ordered_by }
 }
 
 /// The first two dumps that are of one process.
 pub(super) fn pair(dumps: &[Dump<'_>]) -> Option<(usize, usize)> {
     let pairs = (0..dumps.len()).flat_map(|second| (0..second).map(move |first| (first, second)));
-    pairs.into_iter().find(|&(first, second)| same_process(&dumps[first], &dumps[second]))
+    pairs.into_iter().find(|&(first, second)| relation(&dumps[first], &dumps[second]) == Relation::SameProcess)
 }
 
-/// Two dumps of the same allocator in the same process: the same file is mapped at the same randomised address.
-fn same_process(a: &Dump<'_>, b: &Dump<'_>) -> bool {
-    if let (Some(a), Some(b)) = (file_name(a.name), file_name(b.name))
-        && a.pid != b.pid
-    {
-        return false;
+/// How two dumps belong together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Relation {
+    SameProcess,
+    OtherProcess,
+    Untold,
+}
+
+fn relation(a: &Dump<'_>, b: &Dump<'_>) -> Relation {
+    let other_pid = file_name(a.name).zip(file_name(b.name)).is_some_and(|(a, b)| a.pid != b.pid);
+    // A Go heap profile and a native one overlap nowhere, even of one process.
+    if other_pid || a.origin != b.origin || main_path(a.profile) != main_path(b.profile) {
+        return Relation::OtherProcess;
     }
-    a.origin == b.origin && share_addresses(a.profile, b.profile)
+    match share_addresses(a.profile, b.profile) {
+        Some(true) => Relation::SameProcess,
+        Some(false) => Relation::OtherProcess,
+        None => Relation::Untold,
+    }
 }
 
-fn share_addresses(a: &Profile, b: &Profile) -> bool {
+/// Path of the main executable, which stands first.
+fn main_path(profile: &Profile) -> Option<&str> {
+    profile.mappings.first().map(|mapping| &*mapping.path).filter(|path| path.starts_with('/'))
+}
+
+/// Whether the same files are mapped at the same randomised addresses; `None` when there are no such files in both.
+fn share_addresses(a: &Profile, b: &Profile) -> Option<bool> {
     let randomised = |m: &&Mapping| m.start.0 >= RANDOMISED && m.path.starts_with('/');
     let starts: HashMap<&str, u64> = a.mappings.iter().filter(randomised).map(|m| (&*m.path, m.start.0)).collect();
     let common: Vec<bool> = b
@@ -76,7 +127,7 @@ fn share_addresses(a: &Profile, b: &Profile) -> bool {
         .collect();
     // A library may have been unloaded and loaded again in between, so one difference does not decide.
     let same = common.iter().filter(|&&same| same).count();
-    same > 0 && same * 2 > common.len()
+    (!common.is_empty()).then(|| same * 2 > common.len())
 }
 
 /// The parts of a name that jemalloc gives: `PREFIX.PID.SEQUENCE.KIND.heap`, for example `jeprof.4711.12.i12.heap`.
@@ -100,7 +151,7 @@ fn file_name(name: &str) -> Option<FileName> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Dump, FileName, OrderedBy, file_name, order};
+    use super::{Dump, FileName, OrderedBy, Set, Sets, file_name, sets};
     use offheap_symbolizer::address::RuntimeAddress;
     use offheap_symbolizer::formats::Origin;
     use offheap_symbolizer::profile::{Mapping, Profile};
@@ -133,23 +184,42 @@ mod tests {
         const A: &[(u64, &str)] = &[(0x55d0_a000_0000, "/srv/app"), (0x7f10_c000_0000, "/lib/librock.so")];
         const B: &[(u64, &str)] = &[(0x55aa_0000_0000, "/srv/app"), (0x7f99_c000_0000, "/lib/librock.so")];
         const FIXED: &[(u64, &str)] = &[(0x40_0000, "/srv/app")];
-        let by = |ordered, order: &[usize]| Some((order.to_vec(), ordered));
+        const OTHER: &[(u64, &str)] = &[(0x40_0000, "/srv/other")];
+        let told = |sets: &[(&[usize], OrderedBy)]| {
+            Sets::Told(sets.iter().map(|&(dumps, ordered_by)| Set { dumps: dumps.to_vec(), ordered_by }).collect())
+        };
+        let alone = |n| (0..n).map(|index| Set { dumps: vec![index], ordered_by: OrderedBy::Position }).collect();
         for (label, dumps, expected) in [
-            ("one dump", vec![("a.heap", profile(A, 0))], None),
-            ("two processes", vec![("a.heap", profile(A, 0)), ("b.heap", profile(B, 0))], None),
-            ("fixed addresses prove nothing", vec![("a", profile(FIXED, 0)), ("b", profile(FIXED, 0))], None),
+            ("one dump", vec![("a.heap", profile(A, 0))], Sets::Told(alone(1))),
+            ("two processes", vec![("a.heap", profile(A, 0)), ("b.heap", profile(B, 0))], Sets::Told(alone(2))),
+            ("two programs", vec![("a", profile(FIXED, 0)), ("b", profile(OTHER, 0))], Sets::Told(alone(2))),
+            (
+                "fixed addresses prove nothing",
+                vec![("a", profile(FIXED, 0)), ("b", profile(FIXED, 0))],
+                Sets::Untold(0, 1),
+            ),
+            ("no addresses prove nothing", vec![("a", profile(&[], 0)), ("b", profile(&[], 0))], Sets::Untold(0, 1)),
             (
                 "by sequence, not as text",
                 vec![("j.1.10.i10.heap", profile(A, 0)), ("j.1.9.i9.heap", profile(A, 0))],
-                by(OrderedBy::Sequence, &[1, 0]),
+                told(&[(&[1, 0], OrderedBy::Sequence)]),
             ),
-            ("the pids differ", vec![("j.1.0.i0.heap", profile(A, 0)), ("j.2.1.i1.heap", profile(A, 0))], None),
-            ("by time", vec![("x", profile(A, 20)), ("y", profile(A, 10))], by(OrderedBy::Time, &[1, 0])),
-            ("as given", vec![("x", profile(A, 20)), ("y", profile(A, 0))], by(OrderedBy::Position, &[0, 1])),
+            (
+                "the pids differ",
+                vec![("j.1.0.i0.heap", profile(A, 0)), ("j.2.1.i1.heap", profile(A, 0))],
+                told(&[(&[0], OrderedBy::Sequence), (&[1], OrderedBy::Sequence)]),
+            ),
+            ("by time", vec![("x", profile(A, 20)), ("y", profile(A, 10))], told(&[(&[1, 0], OrderedBy::Time)])),
+            ("as given", vec![("x", profile(A, 20)), ("y", profile(A, 0))], told(&[(&[0, 1], OrderedBy::Position)])),
+            (
+                "two of one and one of another",
+                vec![("x", profile(A, 20)), ("y", profile(B, 15)), ("z", profile(A, 10))],
+                told(&[(&[2, 0], OrderedBy::Time), (&[1], OrderedBy::Time)]),
+            ),
         ] {
             let dumps: Vec<Dump<'_>> =
                 dumps.iter().map(|(name, profile)| Dump { name, profile, origin: Origin::Native }).collect();
-            assert_eq!(order(&dumps), expected, "{label}");
+            assert_eq!(sets(&dumps), expected, "{label}");
         }
     }
 }

@@ -6,12 +6,15 @@ use anyhow::{Context, anyhow, bail};
 use std::convert::Infallible;
 use std::fmt;
 use std::io::{self, IsTerminal, Read};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
 /// Longest wait for a URL: Go's heap endpoint answers at once, a `?seconds=30` delta after that time.
 const URL_PATIENCE: Duration = Duration::from_secs(180);
+/// Largest input taken from a pipe, which may have no end.
+const STREAM_LIMIT: u64 = 1 << 30;
 /// Largest answer taken from a URL.
 const URL_LIMIT: u64 = 1 << 30;
 
@@ -63,6 +66,8 @@ impl fmt::Display for Source {
 pub(super) struct Input {
     pub(super) bytes: Vec<u8>,
     pub(super) pid: Option<u32>,
+    /// What is to be said of how it was read.
+    pub(super) notes: Vec<String>,
 }
 
 impl Source {
@@ -85,7 +90,10 @@ impl Source {
     /// The name says that folded stacks are in it.
     pub(super) fn is_folded_by_name(&self) -> bool {
         let Self::File(path) = self else { return false };
-        path.extension().is_some_and(|extension| extension == "folded" || extension == "collapsed")
+        let plain =
+            path.extension().filter(|extension| *extension == "gz").and_then(|_| path.file_stem()).map(Path::new);
+        let extension = plain.unwrap_or(path).extension();
+        extension.is_some_and(|extension| extension == "folded" || extension == "collapsed")
     }
 
     /// The file name without its directories; anything else as it was typed.
@@ -98,7 +106,7 @@ impl Source {
 
     /// Read it whole.
     pub(super) fn read(&self) -> anyhow::Result<Input> {
-        let file = |bytes| Input { bytes, pid: None };
+        let file = |bytes| Input { bytes, pid: None, notes: Vec::new() };
         match self {
             Self::Stdin => read_stdin().map(file),
             Self::Url(url) => fetch(url).map(file),
@@ -114,26 +122,47 @@ fn read_stdin() -> anyhow::Result<Vec<u8>> {
     if stdin.is_terminal() {
         bail!("standard input is a terminal; a profile was expected there: name a file, or write it into a pipe");
     }
+    read_bounded(&mut stdin, "standard input")
+}
+
+/// Read what has no size, and may have no end.
+fn read_bounded(from: &mut dyn Read, shown: &str) -> anyhow::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    stdin.read_to_end(&mut bytes).context("standard input cannot be read")?;
+    from.take(STREAM_LIMIT + 1).read_to_end(&mut bytes).with_context(|| format!("{shown}: cannot be read"))?;
+    if bytes.len() as u64 > STREAM_LIMIT {
+        bail!("{shown}: no end after {} MiB; save it as a file first if it is a profile", STREAM_LIMIT >> 20);
+    }
     Ok(bytes)
 }
 
-fn read_file(path: &Path) -> anyhow::Result<Vec<u8>> {
-    std::fs::read(path).map_err(|error| {
-        let shown = path.display();
-        match error.kind() {
-            io::ErrorKind::NotFound => anyhow!(
-                "{shown}: no such file; a PROFILE is a file, `-`, a URL, or `pid:N` for a process with the agent"
-            ),
-            io::ErrorKind::IsADirectory => {
-                anyhow!("{shown}: a directory; name the dump in it, or several of one process in order")
-            }
-            io::ErrorKind::PermissionDenied => {
-                anyhow!("{shown}: not readable for uid {}; run as its owner, or copy it", uid())
-            }
-            _ => anyhow!(error).context(format!("{shown}: cannot be read")),
+/// Read a file whole.
+pub(super) fn read_file(path: &Path) -> anyhow::Result<Vec<u8>> {
+    let shown = path.display();
+    match std::fs::metadata(path) {
+        Ok(metadata) if metadata.file_type().is_socket() => {
+            bail!("{shown}: a socket; a process with the agent is named by pid:N")
         }
+        Ok(metadata) if metadata.file_type().is_char_device() || metadata.file_type().is_block_device() => {
+            bail!("{shown}: a device, which may have no end; a PROFILE is a file, a pipe, or `-`")
+        }
+        Ok(metadata) if metadata.file_type().is_fifo() => {
+            let mut file = std::fs::File::open(path).with_context(|| format!("{shown}: cannot be opened"))?;
+            return read_bounded(&mut file, &shown.to_string());
+        }
+        _ => {}
+    }
+    std::fs::read(path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => {
+            anyhow!("{shown}: no such file; a PROFILE is a file, `-`, a URL, or `pid:N` for a process with the agent")
+        }
+        io::ErrorKind::IsADirectory => {
+            anyhow!("{shown}: a directory; name the dump in it, or several of one process in order")
+        }
+        io::ErrorKind::NotADirectory => anyhow!("{shown}: no such file: a part of the path is a file itself"),
+        io::ErrorKind::PermissionDenied => {
+            anyhow!("{shown}: not readable for uid {}; run as its owner, or copy it", uid())
+        }
+        _ => anyhow!(error).context(format!("{shown}: cannot be read")),
     })
 }
 
@@ -142,10 +171,11 @@ fn uid() -> u32 {
     unsafe { libc::geteuid() }
 }
 
-/// The sample table of a live process, or its dump where the agent has no table.
+/// The sample table of a live process, or its dump where the table cannot be had, which is said.
 fn read_process(target: &str) -> anyhow::Result<Input> {
     let agent = Agent::of(target)?;
-    Ok(Input { bytes: agent.profile()?, pid: Some(agent.pid()?) })
+    let capture = agent.profile()?;
+    Ok(Input { bytes: capture.bytes, pid: Some(agent.pid()?), notes: capture.note.into_iter().collect() })
 }
 
 fn fetch(url: &str) -> anyhow::Result<Vec<u8>> {

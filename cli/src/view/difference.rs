@@ -6,16 +6,13 @@
 //!  +24.4 MiB  1.02 MiB   4.88 MiB   29.3 MiB  grew   leak
 //! ```
 
-use super::ranking::name;
+use super::ranking::{NINETY_FIVE, name};
 use super::screen::{Screen, Style};
 use super::table::{Cell, Table};
 use super::value::Unit;
 use offheap_symbolizer::profile::{Diff, DiffRow, State, ValueType};
 use serde::Serialize;
 use std::fmt::Write;
-
-/// Standard errors to either side that hold the truth in 95 of 100 cases.
-const NINETY_FIVE: f64 = 1.96;
 
 /// The document of `diff --json`.
 #[derive(Serialize)]

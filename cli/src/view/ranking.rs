@@ -18,7 +18,7 @@ const FAINT_BELOW: f64 = 0.01;
 /// Rows from this share are.
 const STRONG_FROM: f64 = 0.10;
 /// Standard errors to either side that hold the truth in 95 of 100 cases.
-const NINETY_FIVE: f64 = 1.96;
+pub(crate) const NINETY_FIVE: f64 = 1.96;
 
 /// The document of `top --json`.
 #[derive(Serialize)]

@@ -1,6 +1,6 @@
 //! Every input of the field folder: what is said about it and how the command ends.
 
-use crate::kit::{offheap, scratch, text};
+use crate::kit::{field, offheap, scratch, text};
 
 /// Input, exit code of `convert`, and parts of what must be said.
 const ROWS: &[(&str, i32, &[&str])] = &[
@@ -53,9 +53,48 @@ const ROWS: &[(&str, i32, &[&str])] = &[
     ("f01-hostile-names.folded", 0, &[]),
     ("f02-deep-40000.folded", 0, &[]),
     ("f03-empty.folded", 3, &["no stacks"]),
+    ("f05-all-zero.folded", 3, &["only stacks of value 0"]),
+    // Right files for another command.
     ("s01-fragmented-51.txt", 1, &["malloc_stats_print", "offheap stats"]),
     ("r04-live-stats-530.json", 1, &["offheap stats"]),
 ];
+
+/// Input, exit code of `stats`, and parts of what must be said.
+const STATISTICS: &[(&str, i32, &[&str])] = &[
+    ("s01-fragmented-51.txt", 0, &[]),
+    ("s02-4x-huge-no-retained.txt", 0, &["invalid numbers near 2^64"]),
+    ("s03-52-rate-columns.txt", 0, &[]),
+    ("s03b-same-hard-wrapped-100.txt", 0, &["lines are wrapped", "only the summary line"]),
+    ("s04-64k-pages.txt", 0, &[]),
+    ("s07-all-zero.txt", 3, &["another allocator instance"]),
+    ("s08-allocated-above-active.txt", 0, &[]),
+    ("s09-stats-disabled.txt", 3, &["without statistics", "another allocator instance"]),
+    ("s11-cut.txt", 4, &["cut in line 10"]),
+    ("s12-small-heap.txt", 0, &[]),
+    ("s20-53.json", 0, &[]),
+    ("s20b-cut.json", 4, &["the JSON is cut"]),
+    ("s20d-old-keys-missing.json", 0, &[]),
+    ("r04-live-stats-530.txt", 0, &[]),
+    ("r04-live-stats-530.json", 0, &[]),
+    ("r03-mallctl-widths.out", 1, &["r03-mallctl-widths.out", "malloc_stats_print"]),
+    ("h01-plain.heap", 1, &["h01-plain.heap", "malloc_stats_print"]),
+    ("h04-empty.heap", 1, &["h04-empty.heap", "empty"]),
+];
+
+/// What goes with other files of the folder.
+const NO_INPUTS: [&str; 3] = ["README.md", "h02-mixed-sizes.expect.json", "r01-mix.c"];
+
+#[test]
+fn every_input_of_the_folder_has_its_row() {
+    let rows = || ROWS.iter().chain(STATISTICS).map(|(row, ..)| *row).chain(NO_INPUTS);
+    let mut names: Vec<String> = std::fs::read_dir(field())
+        .expect("the folder is there")
+        .map(|entry| entry.expect("readable").file_name().to_string_lossy().into_owned())
+        .filter(|name| rows().all(|row| row != name))
+        .collect();
+    names.sort();
+    assert_eq!(names, [""; 0], "inputs without a row");
+}
 
 #[test]
 fn every_input_ends_as_stated() {
@@ -67,6 +106,9 @@ fn every_input_ends_as_stated() {
         offheap(&["convert", input, "-o", text(&out)]).code(*code).mentions(parts);
         let written = out.exists();
         assert_eq!(written, *code != 1, "{input}: a file is written unless the command failed");
+    }
+    for (input, code, parts) in STATISTICS {
+        offheap(&["stats", input]).code(*code).mentions(parts);
     }
 }
 

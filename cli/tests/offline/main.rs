@@ -2,6 +2,7 @@
 
 mod field_inputs;
 mod go_and_native;
+mod kinds;
 mod kit;
 mod oracles;
 mod pages;

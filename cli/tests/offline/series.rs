@@ -32,9 +32,29 @@ fn the_last_is_taken_and_this_is_said() {
     }
 }
 
+/// As `go tool pprof` does with several files.
 #[test]
-fn dumps_of_different_processes_are_no_series() {
+fn dumps_of_different_processes_are_added_up() {
     let folder = scratch();
     let [first, second] = two_dumps(folder.path(), ["jeprof.1.0.i0.heap", "jeprof.2.0.i0.heap"]);
-    offheap(&["top", &first, &second]).code(1).mentions(&["different processes", "offheap merge"]);
+    let (sum, said) = total(&["top", "--json", &first, &second]);
+    assert_eq!(sum, total(&["top", "--json", &first]).0 + total(&["top", "--json", &second]).0);
+    assert!(said.contains("the 2 profiles are of different processes and are added up"), "{said}");
+    // Of each process the last one counts.
+    let third = folder.path().join("jeprof.2.1.i1.heap");
+    std::fs::copy(&second, &third).expect("it can be copied");
+    let (again, said) = total(&["top", "--json", &first, &second, text(&third)]);
+    assert_eq!(again, sum);
+    assert!(said.contains("jeprof.2.1.i1.heap is shown"), "{said}");
+    let top = offheap(&["top", &first, &second]).code(0).stdout;
+    assert!(top.lines().next().is_some_and(|head| head.contains("jeprof.1.0.i0.heap + ")), "{top}");
+}
+
+/// Without a word on the process, adding them up may count twice what lives on.
+#[test]
+fn dumps_of_unknown_processes_are_refused() {
+    offheap(&["top", "h09-no-maps.heap", "h09b-maps-heading-only.heap"])
+        .code(1)
+        .prints("")
+        .mentions(&["nothing in them tells whether they are of one process", "offheap merge"]);
 }

@@ -3,20 +3,25 @@
 //! In this order:
 //! 1. gzip magic: decompress, then the same questions about what is inside;
 //! 2. magic numbers of other files (ELF, zstd, …): named and refused;
-//! 3. text with a header line `heap_v2/…` or `heap profile: …` in its first megabyte, whatever stands before it;
+//! 3. text with a header line `heap_v2/…` or `heap profile: …` in its first megabyte, whatever stands before it, or after
+//!    a table of names of any size;
 //! 4. a JSON object: the sample table, else named and refused;
 //! 5. a protobuf message whose first field is that of a pprof profile;
-//! 6. text whose lines end in numbers: folded stacks;
+//! 6. text whose lines end in numbers: folded stacks; by content alone only where stacks are more than one frame deep;
 //! 7. anything else: named and refused.
 //!
 //! Text comes before protobuf because a protobuf's first byte is a line feed, and a dump after an empty log line would
 //! do as the beginning of a message.
 
-use super::text::{Lines, excerpt};
+use super::parsed::NO_MAPS;
+use super::strangers::{describe, magic};
+use super::text::{Cursor, Lines, TextLine, excerpt};
 use super::{ParseOptions, Parsed, folded, go_text, gzip, heap_v2, maps, pprof, samples};
 use crate::error::{Damage, DamageLog, ReadError};
 use crate::sampling::SamplingPeriod;
 use std::borrow::Cow;
+
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Read a profile of any input format.
 ///
@@ -62,7 +67,7 @@ fn parse_content(bytes: &[u8], options: &ParseOptions) -> Result<Parsed, ReadErr
     if let Some(looks_like) = magic(bytes) {
         return Err(ReadError::NotAProfile { looks_like: looks_like.into() });
     }
-    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
     if let Some(header) = find_header(bytes) {
         return read_text(bytes, &header, options);
     }
@@ -72,29 +77,10 @@ fn parse_content(bytes: &[u8], options: &ParseOptions) -> Result<Parsed, ReadErr
     if pprof::looks_like(bytes) {
         return pprof::decode(bytes);
     }
-    if folded::looks_like(bytes) {
-        return Ok(folded::read(bytes));
+    if folded::looks_like(bytes) || (options.folded_by_name && folded::may_be(bytes)) {
+        return folded::read(bytes);
     }
-    Err(ReadError::NotAProfile { looks_like: describe(bytes) })
-}
-
-/// What the first bytes say that this is, when it is certainly no profile.
-fn magic(bytes: &[u8]) -> Option<&'static str> {
-    const MAGIC: [(&[u8], &str); 12] = [
-        (b"\x7fELF", "an ELF file (a program or library); give its heap profile instead"),
-        (b"\x28\xb5\x2f\xfd", "compressed with zstd; decompress it first"),
-        (b"\xfd7zXZ\0", "compressed with xz; decompress it first"),
-        (b"BZh", "compressed with bzip2; decompress it first"),
-        (b"PK\x03\x04", "a zip archive; unpack it first"),
-        (b"\xff\xfe", "UTF-16 text; convert it to UTF-8"),
-        (b"\xfe\xff", "UTF-16 text; convert it to UTF-8"),
-        (b"\xcf\xfa\xed\xfe", "a Mach-O file"),
-        (b"MZ", "a Windows program"),
-        (b"PERFILE2", "a perf.data file"),
-        (b"go 1.", "a Go execution trace"),
-        (b"\x89PNG", "a PNG picture"),
-    ];
-    MAGIC.iter().find(|(magic, _)| bytes.starts_with(magic)).map(|&(_, name)| name)
+    Err(cut_before_its_stacks(bytes).unwrap_or_else(|| ReadError::NotAProfile { looks_like: describe(bytes) }))
 }
 
 /// The header line of a text format.
@@ -114,29 +100,50 @@ enum HeaderKind {
     Legacy(heap_v2::LegacyHeader),
 }
 
-/// Look for a header line in the first megabyte of text.
+/// Look for a header line: in the first megabyte, or as far as a table of names reaches.
 fn find_header(bytes: &[u8]) -> Option<Header> {
     const SEARCHED: usize = 1 << 20;
-    let mut start = 0;
-    for line in Lines::new(&bytes[..bytes.len().min(SEARCHED)]) {
-        let end = (start + line.text.len() + 2).min(bytes.len());
-        let end = memchr::memchr(b'\n', &bytes[start..end]).map_or(bytes.len(), |n| start + n + 1);
-        let kind = match line.text {
-            text if text.starts_with(b"heap_v2/") => Some(HeaderKind::HeapV2(period(&text[8..]))),
-            text if text.starts_with(b"heap profile:") => heap_v2::legacy_header(text).map(HeaderKind::Legacy),
-            text if memchr::memchr(0, text).is_some() => return None,
-            _ => None,
+    let mut in_symbol_table = false;
+    for TextLine { number, text, .. } in Lines::new(bytes) {
+        let start = text.as_ptr() as usize - bytes.as_ptr() as usize;
+        if start > SEARCHED && !in_symbol_table {
+            return None;
+        }
+        // A byte order mark may stand after log lines, where the output of two programs was put together.
+        let line = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
+        let kind = match line {
+            line if line.starts_with(b"heap_v2/") => {
+                Some(HeaderKind::HeapV2(Cursor(&line[8..]).rate().map(SamplingPeriod)))
+            }
+            line if line.starts_with(b"heap profile:") => heap_v2::legacy_header(line).map(HeaderKind::Legacy),
+            line if memchr::memchr(0, line).is_some() => return None,
+            line => {
+                in_symbol_table |= heap_v2::is_symbol_heading(line);
+                None
+            }
         };
         if let Some(kind) = kind {
-            return Some(Header { kind, start, end, line: line.number });
+            let end = memchr::memchr(b'\n', &bytes[start..]).map_or(bytes.len(), |n| start + n + 1);
+            return Some(Header { kind, start, end, line: number });
         }
-        start = end;
     }
     None
 }
 
-fn period(text: &[u8]) -> Option<SamplingPeriod> {
-    super::text::Cursor(text.trim_ascii()).decimal().map(SamplingPeriod)
+/// What is wrong with the beginning of a profile that was cut before its first stack.
+fn cut_before_its_stacks(bytes: &[u8]) -> Option<ReadError> {
+    let first = Lines::new(bytes).next()?.text;
+    let what = if first.starts_with(b"heap profile:") {
+        format!(
+            "line 1 is no whole header: `{}`; expected as in `heap profile: 1: 16 [1: 16] @ heap_v2/524288`",
+            excerpt(first)
+        )
+    } else if heap_v2::find_symbol_table(bytes).is_some() {
+        "it is cut inside the table of names that stands before the stacks; copy it again".to_owned()
+    } else {
+        return None;
+    };
+    Some(ReadError::Damaged { format: "heap profile", what })
 }
 
 const JEMALLOC: &str = "jemalloc heap dump";
@@ -145,11 +152,32 @@ fn read_text(bytes: &[u8], header: &Header, options: &ParseOptions) -> Result<Pa
     match header.kind {
         HeaderKind::HeapV2(None) => Err(ReadError::Damaged {
             format: JEMALLOC,
-            what: format!("line {} has no sampling period after `heap_v2/`", header.line),
+            what: format!(
+                "line {} has no sampling period after `heap_v2/`: `{}`; expected a number of bytes, as in `heap_v2/524288`",
+                header.line,
+                excerpt(Lines::new(&bytes[header.start..]).next().map_or(b"", |line| line.text))
+            ),
         }),
         HeaderKind::HeapV2(Some(period)) => Ok(read_jemalloc(bytes, header, period, options)),
-        HeaderKind::Legacy(legacy) if !legacy.is_go => Ok(read_jemalloc(bytes, header, legacy.period, options)),
-        HeaderKind::Legacy(legacy) => Ok(go_text::read(&bytes[header.end..], header.line, legacy)),
+        HeaderKind::Legacy(legacy) if legacy.is_go && !has_map_section(&bytes[header.end..]) => {
+            let mut parsed = go_text::read(&bytes[header.end..], header.line, legacy);
+            parsed.notes.extend(skipped(header));
+            Ok(parsed)
+        }
+        HeaderKind::Legacy(legacy) => Ok(read_jemalloc(bytes, header, legacy.period, options)),
+    }
+}
+
+/// gperftools wrote `heap/N` too, with N twice the period as Go has it; Go writes no map section.
+fn has_map_section(text: &[u8]) -> bool {
+    memchr::memmem::find(text, b"\nMAPPED_LIBRARIES:").is_some()
+}
+
+fn skipped(header: &Header) -> Option<String> {
+    match header.line - 1 {
+        0 => None,
+        1 => Some("skipped 1 line before the header".into()),
+        lines => Some(format!("skipped {lines} lines before the header")),
     }
 }
 
@@ -162,8 +190,8 @@ fn read_jemalloc(bytes: &[u8], header: &Header, period: SamplingPeriod, options:
         let heading_line = memchr::memchr_iter(b'\n', &before[..at]).count() as u64;
         heap_v2::read_symbol_table(&before[at..], heading_line, &mut log)
     });
-    if symbol_table.is_none() && header.line > 1 {
-        notes.push(format!("skipped {} lines before the header", header.line - 1));
+    if symbol_table.is_none() {
+        notes.extend(skipped(header));
     }
 
     let mut sink = heap_v2::heap_sink(period, Some("native"));
@@ -182,6 +210,7 @@ fn read_jemalloc(bytes: &[u8], header: &Header, period: SamplingPeriod, options:
              and are counted as printed"
         ));
     }
+    sink.report_impossible(&mut log);
     let profile = sink.builder.finish();
     if profile.samples.is_empty() && log.is_empty() {
         notes.push(format!(
@@ -190,11 +219,7 @@ fn read_jemalloc(bytes: &[u8], header: &Header, period: SamplingPeriod, options:
             period.0.max(1)
         ));
     } else if profile.mappings.is_empty() {
-        notes.push(
-            "the dump has no map section: addresses cannot be named unless you give --maps FILE (a copy of \
-             /proc/PID/maps) or --binary FILE"
-                .into(),
-        );
+        notes.push(NO_MAPS.into());
     }
     Parsed {
         profile,
@@ -204,37 +229,5 @@ fn read_jemalloc(bytes: &[u8], header: &Header, period: SamplingPeriod, options:
         origin: super::Origin::Native,
         input_names,
         ..Parsed::default()
-    }
-}
-
-/// Words for an input that nothing recognised.
-fn describe(bytes: &[u8]) -> String {
-    let text = bytes.trim_ascii();
-    let starts = |prefix: &[u8]| text.len() >= prefix.len() && text[..prefix.len()].eq_ignore_ascii_case(prefix);
-    if bytes.is_empty() {
-        return "empty (0 bytes)".into();
-    }
-    if text.is_empty() {
-        return "blank".into();
-    }
-    if starts(b"<!doctype html") || starts(b"<html") {
-        return format!("an HTML page (`{}`)", excerpt(text));
-    }
-    if memchr::memmem::find(text, b"Begin jemalloc statistics").is_some() {
-        return "the text of malloc_stats_print; `offheap stats FILE` reads it".into();
-    }
-    if starts(b"{") && memchr::memmem::find(&text[..text.len().min(256)], b"\"jemalloc\"").is_some() {
-        return "the JSON of malloc_stats_print; `offheap stats FILE` reads it".into();
-    }
-    if starts(b"{") || starts(b"[") {
-        return format!("JSON that is no sample table (`{}`)", excerpt(text));
-    }
-    let head = &text[..text.len().min(4096)];
-    let is_text = std::str::from_utf8(head).map_or_else(|e| e.error_len().is_none(), |_| true)
-        && !head.iter().any(|&b| b.is_ascii_control() && !b"\n\r\t\x1b".contains(&b));
-    if is_text {
-        format!("text that begins with `{}`", excerpt(Lines::new(text).next().map_or(text, |line| line.text)))
-    } else {
-        format!("{} bytes of binary data", bytes.len())
     }
 }

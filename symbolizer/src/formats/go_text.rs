@@ -15,7 +15,7 @@
 //! leaves those frames out altogether; so does this reader.
 
 use super::heap_v2::{HeapSink, LegacyHeader, addresses, heap_sink, stack_line};
-use super::text::{Cursor, Lines, TextLine, excerpt, lossy};
+use super::text::{Cursor, Lines, SECOND_PROFILE, TextLine, begins_profile, excerpt, lossy};
 use super::{GoMemStats, Origin, Parsed};
 use crate::address::RuntimeAddress;
 use crate::error::DamageLog;
@@ -31,16 +31,25 @@ pub(crate) fn read(text: &[u8], first_line: u64, header: LegacyHeader) -> Parsed
     let mut mem_stats = None;
     for line in Lines::new(text) {
         let line = TextLine { number: first_line + line.number, ..line };
+        if begins_profile(line.text) {
+            reader.log.at_line(line.number, SECOND_PROFILE);
+            break;
+        }
         if line.text.starts_with(MEM_STATS) {
             mem_stats = Some(GoMemStats::default());
         } else if let Some(stats) = &mut mem_stats {
-            mem_stat(line.text, stats);
+            if line.ended || is_last_statistic(line.text) {
+                mem_stat(line.text, stats);
+            } else {
+                reader.log.at_line(line.number, "the statistics are cut here; the last number is left out");
+            }
         } else {
             reader.line(line);
         }
     }
     reader.end_stack();
     reader.check_sum(mem_stats.is_some());
+    reader.sink.report_impossible(reader.log);
     let mut profile = reader.sink.builder.finish();
     profile.refresh_mapping_flags();
     let notes = match profile.samples.is_empty() && log.is_empty() {
@@ -64,7 +73,7 @@ struct Reader<'a> {
     header: LegacyHeader,
     stack: Option<Stack>,
     /// Sum of the live bytes, to compare with the header's.
-    bytes: u128,
+    bytes: i128,
 }
 
 /// A stack whose `#` lines are being read.
@@ -125,7 +134,7 @@ impl Reader<'_> {
 
     fn end_stack(&mut self) {
         let Some(stack) = self.stack.take() else { return };
-        self.bytes += u128::from(stack.counts.live_bytes);
+        self.bytes += i128::from(stack.counts.live_bytes);
         let named_by = |call: RuntimeAddress| stack.named.iter().filter(move |(named, _)| *named == call);
         let is_named = |call: &&RuntimeAddress| named_by(**call).next().is_some();
         let first = stack.calls.iter().position(|call| is_named(&call));
@@ -143,19 +152,24 @@ impl Reader<'_> {
             }
             locations.push(id);
         }
-        self.sink.sample(locations, stack.counts.correct(self.header.period), Some(stack.counts.live_objects), None);
+        self.sink.sample(locations, stack.counts.correct(self.header.period), Some(stack.counts.picked()), None);
     }
 
     /// A profile that ends without its statistics was cut, perhaps between two stacks.
     fn check_sum(&mut self, complete: bool) {
         let expected = self.header.totals.live_bytes;
-        if !complete && self.bytes < u128::from(expected) {
+        if !complete && self.bytes < i128::from(expected) {
             self.log.whole(format!(
                 "the stacks hold {} of the {expected} bytes that the header states: the profile is cut",
                 self.bytes
             ));
         }
     }
+}
+
+/// A line that is whole without its end: the last one of Go up to 1.14.
+fn is_last_statistic(text: &[u8]) -> bool {
+    matches!(text.trim_ascii(), b"# DebugGC = false" | b"# DebugGC = true")
 }
 
 /// One line of the statistics, `# HeapAlloc = 1056768`. Unknown ones are left to a later version.

@@ -10,7 +10,7 @@
 //! Everything but the inode is hexadecimal, the device too. The path is the rest of the line and may hold anything; the
 //! kernel writes a line feed in it as `\012` and escapes nothing else. The last form is what jemalloc writes on macOS.
 
-use super::text::{Cursor, Lines, excerpt, lossy};
+use super::text::{Cursor, Lines, SECOND_PROFILE, begins_profile, excerpt, lossy};
 use crate::address::{FileOffset, RuntimeAddress};
 use crate::error::DamageLog;
 use crate::profile::Mapping;
@@ -20,15 +20,31 @@ use crate::profile::Mapping;
 /// `first_line` is the number of the line before the section, for messages.
 pub(crate) fn parse(section: &[u8], first_line: u64, damage: &mut DamageLog) -> Vec<Mapping> {
     let mut mappings: Vec<Mapping> = Vec::new();
+    let mut before: Option<MapLine> = None;
     for line in Lines::new(section) {
         let number = first_line + line.number;
-        if line.text.trim_ascii().is_empty() {
+        if line.text.trim_ascii().is_empty() || is_detail(line.text) {
             continue;
         }
+        if begins_profile(line.text) {
+            damage.at_line(number, SECOND_PROFILE);
+            break;
+        }
+        let entry = map_line(line.text);
         // A path that ends where the file ends may have been longer.
         let whole = line.ended || line.text.ends_with(b"]");
-        match (map_line(line.text), whole) {
-            (Some(entry), true) => push(&mut mappings, entry),
+        match (entry, whole) {
+            (Some(entry), false) if before.as_ref().is_some_and(|other| entry.is_of_file(other)) => {
+                damage.at_line(
+                    number,
+                    "the map section is cut behind this mapping, whose path is that of the line before",
+                );
+                push(&mut mappings, &entry);
+            }
+            (Some(entry), true) => {
+                push(&mut mappings, &entry);
+                before = Some(entry);
+            }
             (_, false) => damage.at_line(number, "the map section is cut here; the last mapping is left out"),
             (None, true) => {
                 damage.at_line(number, format!("not a mapping, left out: `{}`", excerpt(line.text)));
@@ -43,6 +59,19 @@ pub(crate) fn parse(section: &[u8], first_line: u64, damage: &mut DamageLog) -> 
 struct MapLine {
     mapping: Mapping,
     executable: bool,
+}
+
+impl MapLine {
+    fn is_of_file(&self, other: &Self) -> bool {
+        let file = |line: &Self| (line.mapping.path.clone(), line.mapping.device, line.mapping.inode);
+        self.mapping.is_file() && file(self) == file(other)
+    }
+}
+
+/// A line of `smaps` below that of its mapping: `Rss:                 132 kB`, `VmFlags: rd ex mr`.
+fn is_detail(text: &[u8]) -> bool {
+    let word = &text[..text.iter().position(|&b| b == b':').unwrap_or(0)];
+    word.first().is_some_and(u8::is_ascii_uppercase) && word.iter().all(|b| b.is_ascii_alphanumeric() || *b == b'_')
 }
 
 fn map_line(text: &[u8]) -> Option<MapLine> {
@@ -92,11 +121,11 @@ fn path(text: &[u8]) -> (String, bool) {
 }
 
 /// Keep an executable mapping. Segments that were torn apart (by `mprotect`, by huge pages) are put together again.
-fn push(mappings: &mut Vec<Mapping>, line: MapLine) {
+fn push(mappings: &mut Vec<Mapping>, line: &MapLine) {
     if !line.executable {
         return;
     }
-    let next = line.mapping;
+    let next = line.mapping.clone();
     if let Some(last) = mappings.last_mut()
         && last.end == next.start
         && last.is_file()
@@ -207,6 +236,24 @@ mod tests {
         );
         assert!(mappings[0].contains("/srv/app.sock"), "{mappings:?}");
         assert!(mappings[1].contains("libc"), "{mappings:?}");
+    }
+
+    #[test]
+    fn a_last_line_without_end_is_kept_when_its_path_cannot_be_longer() {
+        let lines = |path| format!("1000-2000 r--p 00000000 fd:01 1 /srv/app\n2000-3000 r-xp 00001000 fd:01 1 {path}");
+        assert_eq!(read(&lines("/srv/app")), (vec!["0x2000-0x3000+0x1000 \"/srv/app\"".to_owned()], 1));
+        assert_eq!(read(&lines("/srv/ap")), (vec![], 1));
+    }
+
+    #[test]
+    fn details_of_smaps_are_passed_over_and_a_second_dump_ends_the_section() {
+        let (mappings, damage) = read(
+            "1000-2000 r-xp 00000000 fd:01 1 /srv/app\nSize:                  4 kB\nAnonHugePages:  0 kB\nVmFlags: rd ex\n",
+        );
+        assert_eq!((mappings.len(), damage), (1, 0));
+        let (mappings, damage) =
+            read("1000-2000 r-xp 00000000 fd:01 1 /srv/app\nheap_v2/1\n@ 0x1\n2000-3000 r-xp 0 0:0 0 /b\n");
+        assert_eq!((mappings.len(), damage), (1, 1));
     }
 
     #[test]

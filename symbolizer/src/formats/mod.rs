@@ -14,6 +14,7 @@ mod options;
 mod parsed;
 pub mod pprof;
 mod samples;
+mod strangers;
 mod text;
 
 pub use detect::{parse, parse_with};

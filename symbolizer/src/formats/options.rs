@@ -14,6 +14,8 @@ pub struct ParseOptions {
     pub min_age: Option<Duration>,
     /// Live allocations older than this are left out. Only the sample table knows ages.
     pub max_age: Option<Duration>,
+    /// The name of the input says that it is folded stacks: then they may all be one frame deep, or none.
+    pub folded_by_name: bool,
     /// Most bytes that a compressed input may decompress to; `None` for [`Self::default_limit`].
     pub max_inflated_bytes: Option<u64>,
 }

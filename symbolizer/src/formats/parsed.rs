@@ -2,7 +2,7 @@
 
 use super::{InputNames, maps};
 use crate::error::{Damage, DamageLog};
-use crate::profile::Profile;
+use crate::profile::{Mapping, Profile};
 
 /// What was read from one input.
 #[derive(Debug, Default)]
@@ -86,13 +86,24 @@ pub struct GoMemStats {
     pub max_rss: Option<u64>,
 }
 
+/// Said of a dump without mappings, until it gets some.
+pub(super) const NO_MAPS: &str = "the dump has no map section: addresses cannot be named unless you give --maps FILE (a \
+    copy of /proc/PID/maps), or --binary FILE if the program is not position-independent";
+
 impl Parsed {
-    /// Replace the mappings by those of another text in the form of `/proc/PID/maps`, for dumps without a map section.
-    pub fn use_maps(&mut self, text: &[u8]) {
-        let mut log = DamageLog::default();
-        self.profile.mappings = maps::parse(text, 0, &mut log);
+    /// Replace the mappings by others, for dumps without a map section.
+    pub fn use_mappings(&mut self, mappings: Vec<Mapping>) {
+        self.notes.retain(|note| note != NO_MAPS);
+        self.profile.mappings = mappings;
         self.profile.locations.iter_mut().for_each(|location| location.mapping = None);
         self.profile.assign_mappings();
+    }
+
+    /// Replace the mappings by those of another text in the form of `/proc/PID/maps` or of `smaps`; how many there are.
+    pub fn use_maps(&mut self, text: &[u8]) -> usize {
+        let mut log = DamageLog::default();
+        self.use_mappings(maps::parse(text, 0, &mut log));
         self.notes.extend(log.into_entries().into_iter().map(|d| format!("in the maps file, {d}")));
+        self.profile.mappings.len()
     }
 }

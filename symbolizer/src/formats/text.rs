@@ -69,6 +69,35 @@ impl<'a> Cursor<'a> {
         Some(value)
     }
 
+    /// A decimal number that may be negative. One that does not fit ends at the limit, which no true count reaches.
+    pub(crate) fn signed(&mut self) -> Option<i64> {
+        let negative = self.skip(b"-").is_some();
+        let n = self.0.iter().take_while(|b| b.is_ascii_digit()).count();
+        if n == 0 {
+            return None;
+        }
+        let (digits, rest) = self.0.split_at(n);
+        self.0 = rest;
+        let digit = |b: &u8| i64::from(b - b'0');
+        let value = digits.iter().fold(0_i64, |v, b| v.saturating_mul(10).saturating_add(digit(b)));
+        Some(if negative { -value } else { value })
+    }
+
+    /// A rate in bytes, to the end of the line: `524288`, or `512k` as people write it.
+    pub(crate) fn rate(&mut self) -> Option<u64> {
+        self.blanks();
+        let value = self.decimal()?;
+        let shift = match self.0.first() {
+            Some(b'k' | b'K') => 10,
+            Some(b'm' | b'M') => 20,
+            Some(b'g' | b'G') => 30,
+            _ => 0,
+        };
+        self.0 = &self.0[usize::from(shift > 0)..];
+        self.blanks();
+        if self.0.is_empty() { value.checked_mul(1 << shift) } else { None }
+    }
+
     /// An unsigned hexadecimal number that fits 64 bits, without prefix.
     pub(crate) fn hex(&mut self) -> Option<u64> {
         let mut value = 0_u64;
@@ -102,6 +131,15 @@ fn hex_digit(b: u8) -> Option<u8> {
         _ => None,
     }
 }
+
+/// The line is the first one of a heap profile. Where one was begun, a second one stands in the same file.
+pub(crate) fn begins_profile(line: &[u8]) -> bool {
+    line.starts_with(b"heap_v2/") || line.starts_with(b"heap profile:")
+}
+
+/// What is said of a second profile in one file.
+pub(crate) const SECOND_PROFILE: &str =
+    "a second profile begins here and is left out with what follows; give each a file of its own";
 
 /// Text for people: invalid UTF-8 replaced.
 pub(crate) fn lossy(bytes: &[u8]) -> std::borrow::Cow<'_, str> {
@@ -137,6 +175,29 @@ mod tests {
         assert_eq!(Cursor(b"ffffffffff600000-").hex(), Some(0xffff_ffff_ff60_0000));
         assert_eq!(Cursor(b"1ffffffffff600000").hex(), None);
         assert_eq!(Cursor(b"x").hex(), None);
+    }
+
+    #[test]
+    fn counts_may_be_negative_and_rates_have_units() {
+        for (text, expected) in
+            [("-17:", Some(-17)), ("9223372036854775808", Some(i64::MAX)), ("-", None), ("", None), ("0", Some(0))]
+        {
+            assert_eq!(Cursor(text.as_bytes()).signed(), expected, "{text}");
+        }
+        for (text, expected) in [
+            ("524288", Some(524_288)),
+            (" 512k ", Some(524_288)),
+            ("2M", Some(2 << 20)),
+            ("1G", Some(1 << 30)),
+            ("", None),
+            ("-1", None),
+            ("524288 bytes", None),
+            ("0x80000", None),
+            ("1e6", None),
+            ("18446744073709551615k", None),
+        ] {
+            assert_eq!(Cursor(text.as_bytes()).rate(), expected, "{text}");
+        }
     }
 
     #[test]

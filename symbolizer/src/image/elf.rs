@@ -3,8 +3,8 @@ use super::compression::{decompress_section, decompress_zdebug};
 use super::segments::Segments;
 use crate::address::ImageAddress;
 use goblin::container::{Container, Ctx, Endian};
-use goblin::elf::header::EI_DATA;
-use goblin::elf::program_header::{PT_NOTE, ProgramHeader};
+use goblin::elf::header::{EI_DATA, ET_EXEC};
+use goblin::elf::program_header::{PT_INTERP, PT_NOTE, ProgramHeader};
 use goblin::elf::section_header::{SHF_ALLOC, SHF_COMPRESSED, SHN_XINDEX, SHT_NOBITS, SHT_NOTE, SectionHeader};
 use std::borrow::Cow;
 use thiserror::Error;
@@ -32,6 +32,8 @@ pub struct Elf<'a> {
     bytes: &'a [u8],
     ctx: Ctx,
     machine: u16,
+    kind: u16,
+    has_interpreter: bool,
     segments: Segments,
     notes: Vec<(u64, u64, u64)>,
     sections: Vec<SectionHeader>,
@@ -75,7 +77,18 @@ impl<'a> Elf<'a> {
             .chain(sections.iter().filter(|s| s.sh_type == SHT_NOTE).map(|s| (s.sh_offset, s.sh_size, s.sh_addralign)))
             .collect();
         let segments = Segments::new(&program_headers);
-        Ok(Self { bytes, ctx, machine: header.e_machine, segments, notes, sections, section_names })
+        let has_interpreter = program_headers.iter().any(|h| h.p_type == PT_INTERP);
+        Ok(Self {
+            bytes,
+            ctx,
+            machine: header.e_machine,
+            kind: header.e_type,
+            has_interpreter,
+            segments,
+            notes,
+            sections,
+            section_names,
+        })
     }
 
     /// The whole file.
@@ -94,6 +107,18 @@ impl<'a> Elf<'a> {
     #[must_use]
     pub fn machine(&self) -> u16 {
         self.machine
+    }
+
+    /// Whether it is loaded wherever there is room (`ET_DYN`): libraries, and executables unless linked otherwise.
+    #[must_use]
+    pub fn is_position_independent(&self) -> bool {
+        self.kind != ET_EXEC
+    }
+
+    /// Whether it can be started as a program; of a debug file, whether the image can be.
+    #[must_use]
+    pub fn is_program(&self) -> bool {
+        self.kind == ET_EXEC || self.has_interpreter
     }
 
     /// Size of an address in bytes.

@@ -126,7 +126,10 @@ fn device_of(device: u64) -> (u32, u32) {
 
 impl From<io::Error> for OpenError {
     fn from(error: io::Error) -> Self {
-        if error.kind() == io::ErrorKind::NotFound { Self::Missing } else { Self::Io(error) }
+        match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Self::Missing,
+            _ => Self::Io(error),
+        }
     }
 }
 

@@ -111,19 +111,53 @@ impl Segments {
                 hollow.address.0.checked_add(hollow.memory_size).and_then(|end| end.checked_next_multiple_of(page));
             return end.is_some_and(|end| end - start == map_size);
         }
-        let Some(map_end) = map_offset.0.checked_add(map_size) else { return false };
-        self.0.iter().filter(|s| s.executable).any(|s| {
-            let Some(end) = s.offset.0.checked_add(s.file_size) else { return false };
-            PAGE_SIZES.iter().any(|page| {
-                let first = s.offset.0 & !(page - 1);
-                let last = end.checked_next_multiple_of(*page).unwrap_or(u64::MAX);
-                first <= map_offset.0 && map_end <= last && map_offset.0 < end
-            })
-        })
+        let segments = || self.0.iter().filter(|s| s.executable);
+        segments().any(|s| PAGE_SIZES.iter().any(|&page| s.covers(map_offset, map_size, page)))
+    }
+
+    /// Whether these executable mappings are all that the kernel makes of this file: they reach from the first to the last
+    /// page of each of its executable segments that they touch. (They may be torn apart, and something else may be mapped
+    /// into the middle, as programs do that put their code into huge pages.)
+    ///
+    /// Another build of the same program has code of another size, and at best the same number of pages.
+    #[must_use]
+    pub fn fill(&self, mappings: &[(FileOffset, u64)]) -> bool {
+        if self.hollow_text().is_some() {
+            return mappings.iter().all(|&(offset, size)| self.fits(offset, size));
+        }
+        let by_segment = |page: u64| {
+            let mut hulls: Vec<Option<(u64, u64)>> = vec![None; self.0.len()];
+            for &(offset, size) in mappings {
+                let at = self.0.iter().position(|s| s.executable && s.covers(offset, size, page))?;
+                let (start, end) = hulls[at].unwrap_or((u64::MAX, 0));
+                hulls[at] = Some((start.min(offset.0), end.max(offset.0 + size)));
+            }
+            Some(hulls)
+        };
+        let is_filled = |page: u64| {
+            let hulls = by_segment(page)?;
+            let parts = self.0.iter().zip(hulls).filter_map(|(s, hull)| Some((s.pages(page)?, hull?)));
+            Some(parts.into_iter().all(|(pages, hull)| pages == hull))
+        };
+        PAGE_SIZES.iter().any(|&page| is_filled(page) == Some(true))
     }
 }
 
 impl Segment {
+    /// First and last file offset of its pages.
+    fn pages(&self, page: u64) -> Option<(u64, u64)> {
+        let end = self.offset.0.checked_add(self.file_size)?;
+        Some((self.offset.0 & !(page - 1), end.checked_next_multiple_of(page)?))
+    }
+
+    /// Whether its pages hold this mapping.
+    fn covers(&self, map_offset: FileOffset, map_size: u64, page: u64) -> bool {
+        let map_end = map_offset.0.checked_add(map_size);
+        self.pages(page).zip(map_end).is_some_and(|((first, last), map_end)| {
+            first <= map_offset.0 && map_end <= last && map_offset.0 < self.offset.0 + self.file_size
+        })
+    }
+
     fn holds_offset(&self, offset: u64) -> bool {
         offset.checked_sub(self.offset.0).is_some_and(|distance| distance < self.file_size)
     }
@@ -185,6 +219,24 @@ mod tests {
         assert_eq!(segments.file_offset(ImageAddress(0x16c0)), Some(FileOffset(0x6c0)));
         assert_eq!(segments.file_offset(ImageAddress(0x100)), Some(FileOffset(0x100)));
         assert_eq!(segments.file_offset(ImageAddress(0x66c0)), None);
+    }
+
+    #[test]
+    fn mappings_fill_the_segment_or_not() {
+        let segments = Segments(vec![segment(0x16c0, 0x5000, 0x26c0, true), segment(0x8000, 0x800, 0x9000, true)]);
+        for (label, mappings, expected) in [
+            ("whole segment", vec![(0x1000, 0x6000)], true),
+            ("both", vec![(0x1000, 0x6000), (0x8000, 0x1000)], true),
+            ("torn in two", vec![(0x1000, 0x2000), (0x3000, 0x4000)], true),
+            ("its middle replaced", vec![(0x1000, 0x1000), (0x6000, 0x1000)], true),
+            ("64 KiB pages", vec![(0, 0x1_0000)], true),
+            ("of a smaller build", vec![(0x1000, 0x5000)], false),
+            ("of a larger build", vec![(0x1000, 0x7000)], false),
+            ("one is and one is not", vec![(0x1000, 0x6000), (0x2_0000, 0x1000)], false),
+        ] {
+            let mappings: Vec<_> = mappings.into_iter().map(|(offset, size)| (FileOffset(offset), size)).collect();
+            assert_eq!(segments.fill(&mappings), expected, "{label}");
+        }
     }
 
     #[test]

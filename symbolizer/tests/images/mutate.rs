@@ -107,7 +107,9 @@ fn fault(bytes: &mut Vec<u8>, target: Range<usize>, dice: &mut Dice) {
 pub(crate) fn exercise(bytes: &[u8], dice: &mut Dice) -> usize {
     let Ok(elf) = Elf::parse(bytes) else { return 0 };
     let _ = (elf.build_id(), DebugLink::of(&elf), AltLink::of(&elf), elf.has_layout_of(&elf));
-    let sources = Sources::new(ImageFiles { debug: Some(&elf), supplementary: Some(&elf), ..ImageFiles::only(&elf) });
+    // In every role that a file may have.
+    let (debug, supplementary, package) = (Some(&elf), Some(&elf), Some(&elf));
+    let sources = Sources::new(ImageFiles { debug, supplementary, package, ..ImageFiles::only(&elf) });
     let _ = sources.present();
     let worker = sources.worker();
     let mut frames = Vec::new();

@@ -8,7 +8,7 @@
 //! ```
 //! 4.x has `run_size`, `curruns`, `lrun`, `lruns`, `hchunk`, `hchunks` for the same.
 
-use super::report::{Report, UNDERFLOWED, live_large, merge_bins, slab_waste, used_bins};
+use super::report::{Report, UNDERFLOWED, WITHOUT_STATISTICS, live_large, merge_bins, slab_waste, used_bins};
 use offheap_wire::{ArenaStats, BinStats, Stats};
 use serde_json::Value;
 
@@ -106,9 +106,7 @@ fn jemalloc(root: &Value) -> Report {
         report.notes.push("it has invalid numbers near 2^64 (counters that went below zero): not used".into());
     }
     if root["config"]["stats"] == false {
-        report
-            .notes
-            .push("this jemalloc was built without statistics (config.stats: false): nothing can be told".into());
+        report.notes.push(WITHOUT_STATISTICS.into());
     }
     read_arenas(root, page_size, &mut report.stats);
     report

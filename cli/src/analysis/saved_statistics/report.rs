@@ -8,6 +8,10 @@ use thiserror::Error;
 /// Numbers from here on are no sizes or counts of memory: a counter that went below zero and wrapped around.
 pub(super) const UNDERFLOWED: u64 = 1 << 60;
 
+/// Said of a report that has no numbers.
+pub(super) const WITHOUT_STATISTICS: &str = "this jemalloc was built without statistics (config.stats: false): nothing can be told; or is it another allocator \
+     instance than the one that the program uses?";
+
 /// The statistics with what has to be said about them.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Report {

@@ -16,7 +16,7 @@
 //! --- End jemalloc statistics ---
 //! ```
 
-use super::report::{Report, UNDERFLOWED, live_large, merge_bins, slab_waste, used_bins};
+use super::report::{Report, UNDERFLOWED, WITHOUT_STATISTICS, live_large, merge_bins, slab_waste, used_bins};
 use super::summary;
 use super::table::{Heading, Kind, Line};
 use offheap_wire::{ArenaStats, BinStats, Stats};
@@ -113,9 +113,7 @@ fn without_summary(block: &str, lines: &[&str]) -> Report {
     let mut report = Report::default();
     read_header(lines, &mut report);
     if block.contains("config.stats: false") {
-        report
-            .notes
-            .push("this jemalloc was built without statistics (config.stats: false): nothing can be told".into());
+        report.notes.push(WITHOUT_STATISTICS.into());
     } else {
         report.notes.push("the report has no summary line (`Allocated: …`): it was cut before it".into());
         report.partial = true;

@@ -4,7 +4,7 @@ use super::record::{Counts, Who, addresses, thread_line};
 use super::sink::{Estimates, HeapSink};
 use crate::error::DamageLog;
 use crate::formats::ParseOptions;
-use crate::formats::text::{Cursor, Lines, TextLine, excerpt, lossy};
+use crate::formats::text::{Cursor, Lines, SECOND_PROFILE, TextLine, begins_profile, excerpt, lossy};
 use crate::profile::hash::FastMap;
 use crate::profile::{Label, LocationId};
 use crate::sampling::SamplingPeriod;
@@ -47,6 +47,10 @@ pub(crate) fn read(
             ending.maps = Some((after, line.number));
             break;
         }
+        if begins_profile(line.text) {
+            reader.damage.at_line(line.number, SECOND_PROFILE);
+            break;
+        }
         reader.line(line);
     }
     reader.end_block();
@@ -74,7 +78,7 @@ struct Reader<'a> {
 /// Sums over the stacks, to compare with the header's.
 #[derive(Default)]
 struct Printed {
-    live_bytes: u128,
+    live_bytes: i128,
     corrected_live_bytes: f64,
 }
 
@@ -146,14 +150,14 @@ impl Reader<'_> {
             return;
         }
         self.count(&block);
-        let threads_picked = block.threads.iter().map(|(.., counts)| counts.live_objects);
+        let threads_picked = block.threads.iter().map(|(.., counts)| counts.picked());
         let picked = threads_picked.clone().reduce(u64::saturating_add);
         if self.by_thread && !block.threads.is_empty() {
             for &(line, id, counts) in &block.threads {
                 self.sink.check(line, counts);
                 let thread = Some(self.label(id));
                 let stack = self.addresses.clone();
-                self.sink.sample(stack, counts.correct(self.period), Some(counts.live_objects), thread);
+                self.sink.sample(stack, counts.correct(self.period), Some(counts.picked()), thread);
             }
             return;
         }
@@ -169,14 +173,14 @@ impl Reader<'_> {
             }),
         }
         // The sum over the threads is nearer to the truth: one line over several sizes is compensated upwards.
-        let picked = picked.or(block.all.map(|(_, counts)| counts.live_objects));
+        let picked = picked.or(block.all.map(|(_, counts)| counts.picked()));
         self.sink.sample(self.addresses.clone(), estimates, picked, None);
     }
 
     fn count(&mut self, block: &Block) {
         let threads = block.threads.iter().map(|&(.., counts)| counts).filter(|_| block.all.is_none());
         for counts in block.all.map(|(_, counts)| counts).into_iter().chain(threads) {
-            self.printed.live_bytes += u128::from(counts.live_bytes);
+            self.printed.live_bytes += i128::from(counts.live_bytes);
             self.printed.corrected_live_bytes += counts.correct(self.period).live.bytes;
         }
     }
@@ -188,7 +192,7 @@ impl Reader<'_> {
     fn check_sum(&mut self) {
         const ROUNDING: f64 = 0.95;
         let expected = self.header.correct(self.period).live.bytes;
-        let plain = self.printed.live_bytes >= u128::from(self.header.live_bytes);
+        let plain = self.printed.live_bytes >= i128::from(self.header.live_bytes);
         if !plain && self.printed.corrected_live_bytes < expected * ROUNDING {
             self.damage.whole(format!(
                 "the stacks hold {:.0} of the {expected:.0} bytes that the header states: the dump is cut",

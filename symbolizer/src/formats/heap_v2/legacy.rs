@@ -9,7 +9,7 @@ use super::blocks::Ending;
 use super::record::{Counts, addresses, counts};
 use super::sink::HeapSink;
 use crate::error::DamageLog;
-use crate::formats::text::{Cursor, Lines, TextLine, excerpt};
+use crate::formats::text::{Cursor, Lines, SECOND_PROFILE, TextLine, begins_profile, excerpt};
 use crate::sampling::SamplingPeriod;
 
 /// The first line.
@@ -30,7 +30,7 @@ pub(crate) fn header(text: &[u8]) -> Option<LegacyHeader> {
     cursor.skip(b"@")?;
     cursor.blanks();
     let (kind, rate) = match cursor.0.iter().position(|&b| b == b'/') {
-        Some(n) => (&cursor.0[..n], Cursor(cursor.0[n + 1..].trim_ascii()).decimal()?),
+        Some(n) => (&cursor.0[..n], Cursor(&cursor.0[n + 1..]).rate()?),
         // gperftools without sampling.
         None => (cursor.0.trim_ascii(), 1),
     };
@@ -59,7 +59,7 @@ pub(crate) fn read(
     sink: &mut HeapSink,
     damage: &mut DamageLog,
 ) -> Ending {
-    let mut sum = 0_u128;
+    let mut sum = 0_i128;
     for line in Lines::new(text) {
         let number = first_line + line.number;
         if line.text.starts_with(b"MAPPED_LIBRARIES:") {
@@ -67,14 +67,18 @@ pub(crate) fn read(
             let after = text[end..].iter().position(|&b| b == b'\n').map_or(text.len(), |n| end + n + 1);
             return Ending { maps: Some((after, number)) };
         }
+        if begins_profile(line.text) {
+            damage.at_line(number, SECOND_PROFILE);
+            break;
+        }
         if !line.text.trim_ascii().is_empty() {
             match stack(TextLine { number, ..line }, header.period, sink) {
-                Some(counts) => sum += u128::from(counts.live_bytes),
+                Some(counts) => sum += i128::from(counts.live_bytes),
                 None => damage.at_line(number, format!("not a whole stack, left out: `{}`", excerpt(line.text))),
             }
         }
     }
-    if sum < u128::from(header.totals.live_bytes) {
+    if sum < i128::from(header.totals.live_bytes) {
         damage.whole(format!(
             "the stacks hold {sum} of the {} bytes that the header states: the dump is cut",
             header.totals.live_bytes
@@ -91,7 +95,7 @@ fn stack(line: TextLine<'_>, period: SamplingPeriod, sink: &mut HeapSink) -> Opt
     let mut locations = Vec::new();
     addresses(cursor, |address| locations.push(sink.builder.location_at(address.of_call())))?;
     sink.check(line.number, counts);
-    sink.sample(locations, counts.correct(period), Some(counts.live_objects), None);
+    sink.sample(locations, counts.correct(period), Some(counts.picked()), None);
     Some(counts)
 }
 

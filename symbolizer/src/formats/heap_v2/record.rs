@@ -6,10 +6,21 @@ use crate::formats::text::Cursor;
 /// The numbers of one line, as printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
-    pub(crate) live_objects: u64,
-    pub(crate) live_bytes: u64,
-    pub(crate) allocated_objects: u64,
-    pub(crate) allocated_bytes: u64,
+    pub(crate) live_objects: i64,
+    pub(crate) live_bytes: i64,
+    pub(crate) allocated_objects: i64,
+    pub(crate) allocated_bytes: i64,
+}
+
+impl Counts {
+    fn is_negative(self) -> bool {
+        [self.live_objects, self.live_bytes, self.allocated_objects, self.allocated_bytes].iter().any(|&n| n < 0)
+    }
+
+    /// How many live allocations were picked.
+    pub(crate) fn picked(self) -> u64 {
+        self.live_objects.unsigned_abs()
+    }
 }
 
 /// Whom a line of counts speaks of.
@@ -38,24 +49,25 @@ pub(crate) fn thread_line(text: &[u8]) -> Option<ThreadLine<'_>> {
         None => Who::Thread(cursor.decimal()?),
     };
     cursor.skip(b":")?;
-    let counts = counts(&mut cursor)?;
+    // jemalloc prints unsigned numbers.
+    let counts = counts(&mut cursor).filter(|counts| !counts.is_negative())?;
     Some(ThreadLine { who, counts, name: cursor.0.trim_ascii() })
 }
 
-/// `3: 12288 [3: 12288]`, blanks as they like.
+/// `3: 12288 [3: 12288]`, blanks as they like. Go prints negative ones at times.
 pub(crate) fn counts(cursor: &mut Cursor<'_>) -> Option<Counts> {
     cursor.blanks();
-    let live_objects = cursor.decimal()?;
+    let live_objects = cursor.signed()?;
     cursor.skip(b":")?;
     cursor.blanks();
-    let live_bytes = cursor.decimal()?;
+    let live_bytes = cursor.signed()?;
     cursor.blanks();
     cursor.skip(b"[")?;
     cursor.blanks();
-    let allocated_objects = cursor.decimal()?;
+    let allocated_objects = cursor.signed()?;
     cursor.skip(b":")?;
     cursor.blanks();
-    let allocated_bytes = cursor.decimal()?;
+    let allocated_bytes = cursor.signed()?;
     cursor.blanks();
     cursor.skip(b"]")?;
     Some(Counts { live_objects, live_bytes, allocated_objects, allocated_bytes })
@@ -97,7 +109,8 @@ mod tests {
             assert_eq!(thread_line(&whole[..n]), None, "{n}");
         }
         assert_eq!(thread_line(b"  t7: -2: 8192 [0: 0]"), None);
-        assert_eq!(thread_line(b"  t7: 99999999999999999999: 8192 [0: 0]"), None);
+        let huge = thread_line(b"  t7: 99999999999999999999: 8192 [0: 0]").expect("whole");
+        assert_eq!(huge.counts.live_objects, i64::MAX);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! From the counts of a stack to samples of the profile.
 
 use super::record::Counts;
+use crate::error::DamageLog;
 use crate::profile::{Label, LocationId, ProfileBuilder, Sample, ValueType};
 use crate::sampling::{Estimate, SamplingPeriod, round};
 use std::sync::Arc;
@@ -13,7 +14,15 @@ pub(crate) struct HeapSink {
     bytes_key: Arc<str>,
     /// First line that had bytes but no objects, and how many there were.
     pub(crate) without_objects: Option<(u64, u64)>,
+    /// Line that was checked last.
+    line: u64,
+    /// First line whose numbers cannot be, and how many there were.
+    impossible: Option<(u64, u64)>,
 }
+
+/// What no process holds: an exbibyte, or as many objects. A number beyond is a counter that ran below zero, or a damaged
+/// one; it would drown all others, and sums of such do not fit.
+const IMPOSSIBLE: f64 = (1_u64 << 60) as f64;
 
 /// Estimates of the live and of all allocations.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -26,6 +35,13 @@ impl std::ops::AddAssign for Estimates {
     fn add_assign(&mut self, other: Self) {
         self.allocated += other.allocated;
         self.live += other.live;
+    }
+}
+
+impl Estimates {
+    fn is_possible(&self) -> bool {
+        let Self { allocated, live } = self;
+        [allocated.objects, allocated.bytes, live.objects, live.bytes].iter().all(|n| n.abs() <= IMPOSSIBLE)
     }
 }
 
@@ -46,16 +62,29 @@ pub(crate) fn heap_sink(period: SamplingPeriod, origin: Option<&str>) -> HeapSin
     header.period_type = Some(ValueType::new("space", "bytes"));
     header.period = i64::try_from(period.0.max(1)).unwrap_or(i64::MAX);
     let origin = origin.map(|origin| Label::text("origin", origin));
-    HeapSink { builder, origin, bytes_key: "bytes".into(), without_objects: None }
+    HeapSink { builder, origin, bytes_key: "bytes".into(), without_objects: None, line: 0, impossible: None }
 }
 
 impl HeapSink {
     /// Remember a line with bytes and no objects: it cannot be corrected.
     pub(crate) fn check(&mut self, line: u64, counts: Counts) {
-        let odd = |objects: u64, bytes: u64| objects == 0 && bytes != 0;
+        self.line = line;
+        let odd = |objects: i64, bytes: i64| objects == 0 && bytes != 0;
         if odd(counts.live_objects, counts.live_bytes) || odd(counts.allocated_objects, counts.allocated_bytes) {
             let (first, n) = self.without_objects.unwrap_or((line, 0));
             self.without_objects = Some((first, n + 1));
+        }
+    }
+
+    /// Tell of lines whose numbers cannot be. They were left out.
+    pub(crate) fn report_impossible(&mut self, damage: &mut DamageLog) {
+        if let Some((line, n)) = self.impossible {
+            let period = self.builder.header().period;
+            let what = format!(
+                "numbers that cannot be (above 2^60 when corrected for a sampling period of {period} bytes), left out; \
+                 stacks of this kind: {n}"
+            );
+            if line > 0 { damage.at_line(line, what) } else { damage.whole(what) }
         }
     }
 
@@ -67,6 +96,11 @@ impl HeapSink {
         picked: Option<u64>,
         thread: Option<Label>,
     ) {
+        if !estimates.is_possible() {
+            let (first, n) = self.impossible.unwrap_or((self.line, 0));
+            self.impossible = Some((first, n + 1));
+            return;
+        }
         let Estimates { allocated, live } = estimates;
         let values = [allocated.objects, allocated.bytes, live.objects, live.bytes].map(round);
         if values == [0; 4] {

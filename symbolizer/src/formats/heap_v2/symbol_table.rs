@@ -19,6 +19,11 @@ use crate::formats::text::{Cursor, Lines, excerpt, lossy};
 
 const HEADING: &[u8] = b"--- symbol";
 
+/// Whether a line begins such a table.
+pub(crate) fn is_heading(line: &[u8]) -> bool {
+    line.strip_prefix(HEADING).is_some_and(|rest| rest.trim_ascii().is_empty())
+}
+
 /// Whether these bytes begin such a table, and where its lines begin.
 pub(crate) fn find(before_header: &[u8]) -> Option<usize> {
     let at = memchr::memmem::find(before_header, HEADING)?;

@@ -152,7 +152,7 @@ mod tests {
         let bytes = fs::read(&exe).unwrap();
         let elf = Elf::parse(&bytes).unwrap();
         let build_id = elf.build_id().unwrap();
-        assert_eq!(dirs.by_build_id(&build_id), [kept.clone()]);
+        assert_eq!(dirs.by_build_id(&build_id), std::slice::from_ref(&kept));
         assert_eq!(dirs.files(), [KeptFile { path: kept, is_program: true, code_bytes: code_bytes(&elf) }]);
         assert!(dirs.by_build_id("abcd").is_empty());
         assert!(dirs.by_build_id("").is_empty());

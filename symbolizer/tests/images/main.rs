@@ -5,5 +5,6 @@ mod go;
 mod kit;
 mod mutate;
 mod mutations;
+mod named_files;
 mod native;
 mod whole_profile;

@@ -10,6 +10,8 @@ use crate::profile::{Label, LocationId};
 use crate::sampling::SamplingPeriod;
 use std::sync::Arc;
 
+const MAPS: &[u8] = b"MAPPED_LIBRARIES:";
+
 /// What stands after the stacks.
 #[derive(Debug, Default)]
 pub(crate) struct Ending {
@@ -42,7 +44,7 @@ pub(crate) fn read(
     for line in Lines::new(text) {
         let end = line.text.as_ptr() as usize - text.as_ptr() as usize + line.text.len();
         let line = TextLine { number: first_line + line.number, ..line };
-        if line.text.starts_with(b"MAPPED_LIBRARIES:") {
+        if line.text.starts_with(MAPS) {
             let after = text[end..].iter().position(|&b| b == b'\n').map_or(text.len(), |n| end + n + 1);
             ending.maps = Some((after, line.number));
             break;
@@ -133,7 +135,10 @@ impl Reader<'_> {
     /// A line that does not belong here. One that looks like the beginning of a line of counts breaks its stack.
     fn foreign(&mut self, line: TextLine<'_>) {
         let cut = !line.ended;
+        // The beginning of the next section says that the stack before it is whole.
+        let in_heading = MAPS.starts_with(line.text);
         if let Some(block) = &mut self.block
+            && !in_heading
             && (cut || line.text.trim_ascii_start().starts_with(b"t"))
         {
             block.broken = true;

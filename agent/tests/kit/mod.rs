@@ -2,13 +2,14 @@
 
 #![allow(dead_code, unreachable_pub, clippy::print_stderr)] // each test binary uses its part
 
+use std::collections::BTreeSet;
 use std::env;
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
-use std::sync::Once;
+use std::sync::{Mutex, Once, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Patience with a condition that is awaited; a failing test takes this long, a passing one does not.
@@ -39,11 +40,17 @@ pub fn host(name: &str) -> PathBuf {
     compile(name, "", &["-O2", "-pthread"])
 }
 
-/// Compiles a host in a variant of its own.
+/// Compiles a host in a variant of its own. Once: a program that is replaced while another test runs it is "(deleted)".
 pub fn compile(name: &str, variant: &str, flags: &[&str]) -> PathBuf {
-    let source = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/hosts").join(format!("{name}.c"));
+    static COMPILED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
     let program = scratch_dir().join(format!("{name}{variant}"));
-    let partial = scratch_dir().join(format!("{name}{variant}.{:?}", std::thread::current().id()));
+    let mut compiled = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
+    if compiled.contains(&program) {
+        return program;
+    }
+    let source = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/hosts").join(format!("{name}.c"));
+    // Aside and renamed, for the process of an earlier run may still be there.
+    let partial = scratch_dir().join(format!("{name}{variant}.partial"));
     let output = Command::new(env::var_os("CC").unwrap_or_else(|| "cc".into()))
         .args(flags)
         .arg("-o")
@@ -53,6 +60,7 @@ pub fn compile(name: &str, variant: &str, flags: &[&str]) -> PathBuf {
         .expect("a C compiler named cc, or in CC");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     std::fs::rename(&partial, &program).expect("rename");
+    compiled.insert(program.clone());
     program
 }
 

@@ -22,5 +22,6 @@ mod control;
 mod glue;
 mod hot;
 
-#[global_allocator]
+// Miri runs Rust alone.
+#[cfg_attr(not(miri), global_allocator)]
 static ALLOCATOR: allocator::OwnArena = allocator::OwnArena;

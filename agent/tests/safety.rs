@@ -3,7 +3,7 @@
 mod kit;
 
 use kit::{Host, compile, host, run, under_agent};
-use offheap_wire::{Info, SampleTable};
+use offheap_wire::{HeapMap, Info, SampleTable};
 
 fn info(host: &Host) -> Info {
     serde_json::from_value(host.json("GET", "/v1/info")).unwrap()
@@ -143,6 +143,26 @@ fn signals_go_to_the_host() {
         }
         ["offheap", "offheap-job", "offheap-trigger", "jemalloc_bg_thd"].iter().all(|name| seen.contains(*name))
     });
+}
+
+#[test]
+fn heap_maps_while_everything_moves() {
+    // Pages that go back to the kernel at once, and extents that are unmapped instead of kept.
+    for conf in ["", "retain:false,dirty_decay_ms:0,muzzy_decay_ms:0"] {
+        let environment = [("MALLOC_CONF", conf), ("OFFHEAP_PROFILE", "10")];
+        let running = Host::start(&host("mapping"), &["6"], &environment);
+        let mut slabs = 0;
+        for _ in 0..4 {
+            let map: HeapMap = serde_json::from_value(running.json("GET", "/v1/heap_map")).unwrap();
+            for class in &map.classes {
+                assert!(class.slabs.iter().all(|&(_, free)| free <= class.nregs), "{} of {}", class.size, class.nregs);
+                slabs += class.slabs.len();
+            }
+            running.json("GET", "/v1/stats");
+        }
+        assert!(slabs > 100, "{slabs}");
+        assert_eq!(running.end(), Some(4), "{conf}");
+    }
 }
 
 #[test]

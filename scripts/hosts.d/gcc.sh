@@ -1,12 +1,12 @@
 # shellcheck shell=bash disable=SC2034,SC2154
 what='gcc and g++ -O2 -g on a large file each: identical objects'
 quick=yes
-limit=400
+limit=600
 needs=(gcc gcc g++ g++)
 binaries=(gcc as ld)
 
 workload() {
-    local functions=1000 depth=24
+    local functions=400 depth=12
     if [ "$quick_run" = yes ]; then functions=100 depth=3; fi
     awk -v n="$functions" 'BEGIN {
         print "#include <stdio.h>\n#include <string.h>"

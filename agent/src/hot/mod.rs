@@ -10,6 +10,7 @@ mod golang;
 mod hook;
 mod memory;
 mod modules;
+mod pages;
 mod samples;
 mod scratch;
 mod storage;

@@ -112,6 +112,26 @@ impl ModuleTable {
     }
 
     /// Whether an address is in the executable part of a known image.
+    /// A table of no images, told from others by a number.
+    #[cfg(test)]
+    pub(super) fn of_generation(loaded: u64) -> Self {
+        let generation = Generation { loaded, unloaded: 0 };
+        Self {
+            unwinder: HookUnwinder::default(),
+            code: std::iter::once(loaded..loaded).collect(),
+            own: 0..0,
+            go: Vec::new(),
+            generation,
+        }
+    }
+
+    /// The number that [`Self::of_generation`] was given.
+    #[cfg(test)]
+    pub(super) fn number(&self) -> u64 {
+        assert_eq!(self.code[0].start, self.generation.loaded, "the table is gone");
+        self.generation.loaded
+    }
+
     #[cfg(test)]
     pub(super) fn is_code(&self, address: u64) -> bool {
         self.code_around(address).is_some()

@@ -10,18 +10,18 @@
 //!
 //! A reset puts fresh tables in place and unmaps the old ones when no hook can be looking at them.
 
-use super::clock;
+use super::{clock, pages};
 use offheap_wire::StackEnd;
 use std::ffi::c_void;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 
 /// Live samples that fit: at the usual 2^19 bytes a sample, 128 GiB.
-const SAMPLES: usize = 1 << 18;
+const SAMPLES: usize = if cfg!(miri) { 1 << 10 } else { 1 << 18 };
 /// Allocation stacks that fit.
-const SITES: usize = 1 << 16;
+const SITES: usize = if cfg!(miri) { 1 << 9 } else { 1 << 16 };
 /// Frames of all sites together that fit.
-const FRAMES: usize = 1 << 21;
+const FRAMES: usize = if cfg!(miri) { 1 << 11 } else { 1 << 21 };
 /// Slots in which a key can be.
 const WINDOW: usize = 64;
 /// How long a reset waits for hooks that are running before it leaves the old tables mapped.
@@ -121,29 +121,16 @@ unsafe extern "C" fn sample_free(ptr: *const c_void, usable: usize) {
 ///
 /// Gives false when there is no memory for them; then nothing is recorded beyond jemalloc's own profile.
 pub(crate) fn reset(lg_sample: u32) -> bool {
-    // SAFETY: a fresh anonymous mapping; all zeros is a valid `Tables` (atomics, and keys that mean EMPTY).
-    let fresh = unsafe {
-        libc::mmap(
-            ptr::null_mut(),
-            size_of::<Tables>(),
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
-            -1,
-            0,
-        )
-    };
-    let fresh: *mut Tables = if fresh == libc::MAP_FAILED { ptr::null_mut() } else { fresh.cast() };
+    // All zeros is a valid `Tables`: atomics, and keys that mean EMPTY.
+    let fresh: *mut Tables = pages::map();
     if !fresh.is_null() {
-        // SAFETY: just mapped, nobody else knows it. Huge pages would make each first touch cost 2 MiB.
-        unsafe {
-            libc::madvise(fresh.cast(), size_of::<Tables>(), libc::MADV_NOHUGEPAGE);
-            (*fresh).period_bits.store(((1u64 << lg_sample.min(62)) as f64).to_bits(), Relaxed);
-        }
+        // SAFETY: just mapped, nobody else knows it.
+        unsafe { (*fresh).period_bits.store(((1u64 << lg_sample.min(62)) as f64).to_bits(), Relaxed) };
     }
     let old = TABLES.swap(fresh, SeqCst);
     if !old.is_null() && quiesced() {
         // SAFETY: no hook holds the pointer any more: each one that could was counted in INSIDE, which was zero since.
-        unsafe { libc::munmap(old.cast(), size_of::<Tables>()) };
+        unsafe { pages::unmap(old) };
     }
     !fresh.is_null()
 }
@@ -283,6 +270,9 @@ pub(super) fn hash_stack(stack: &[u64]) -> u64 {
 }
 
 fn thread_id() -> u32 {
+    if cfg!(miri) {
+        return 1; // a system call that it does not know
+    }
     // SAFETY: no preconditions.
     unsafe { libc::syscall(libc::SYS_gettid) as u32 }
 }
@@ -462,12 +452,13 @@ mod tests {
 
     #[test]
     fn threads_at_once_lose_nothing() {
+        const EACH: u64 = if cfg!(miri) { 100 } else { 5000 };
         let _alone = ALONE.lock().unwrap();
         assert!(reset(12));
         std::thread::scope(|scope| {
             for thread in 1..=4u64 {
                 scope.spawn(move || {
-                    for n in 0..5000u64 {
+                    for n in 0..EACH {
                         let ptr = (thread << 40) + n * 64;
                         add(ptr, 64, 64, &[thread, n % 50]);
                         if n % 2 == 0 {
@@ -479,9 +470,31 @@ mod tests {
         });
         let sites = view();
         assert_eq!(sites.len(), 200);
-        assert_eq!(sites.iter().map(|site| site.live.len()).sum::<usize>(), 10_000);
-        assert_eq!(sites.iter().map(|site| site.samples).sum::<u64>(), 20_000);
-        assert_eq!(counts(), (10_000, 0));
+        assert_eq!(sites.iter().map(|site| site.live.len() as u64).sum::<u64>(), EACH * 2);
+        assert_eq!(sites.iter().map(|site| site.samples).sum::<u64>(), EACH * 4);
+        assert_eq!(counts(), (EACH * 2, 0));
+    }
+
+    #[test]
+    fn resets_while_hooks_run() {
+        let _alone = ALONE.lock().unwrap();
+        assert!(reset(12));
+        std::thread::scope(|scope| {
+            for thread in 1..=3u64 {
+                scope.spawn(move || {
+                    for n in 0..if cfg!(miri) { 60 } else { 20_000u64 } {
+                        let ptr = (thread << 40) + n % 100 * 64;
+                        add(ptr, 64, 64, &[thread, n % 7]);
+                        remove(ptr, 64);
+                    }
+                });
+            }
+            for _ in 0..if cfg!(miri) { 5 } else { 50 } {
+                assert!(view().iter().all(|site| site.stack.len() <= 2));
+                assert!(reset(12));
+            }
+        });
+        assert_eq!(counts().0, 0);
     }
 
     #[test]

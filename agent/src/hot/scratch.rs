@@ -188,8 +188,13 @@ mod tests {
     use super::super::modules::StartupImages;
     use super::*;
 
+    /// Guards: the pool, which is global.
+    static ALONE: Mutex<()> = Mutex::new(());
+
     #[test]
+    #[cfg_attr(miri, ignore = "asks the loader")]
     fn an_old_table_outlives_the_walk_that_uses_it() {
+        let _alone = ALONE.lock().unwrap();
         POOL.fill();
         let startup = StartupImages::read();
         publish(ModuleTable::read(None, &startup));
@@ -201,6 +206,30 @@ mod tests {
         drop(walk);
         publish(ModuleTable::read(None, &startup));
         assert!(!POOL.retired.lock().unwrap().contains(&table));
+    }
+
+    #[test]
+    fn tables_change_while_walks_use_them() {
+        let _alone = ALONE.lock().unwrap();
+        POOL.fill();
+        publish(ModuleTable::of_generation(0));
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    let mut newest = 0;
+                    for _ in 0..if cfg!(miri) { 40 } else { 20_000 } {
+                        let Some(seen) = with_table(ModuleTable::number) else { continue };
+                        assert!(seen >= newest, "{seen} after {newest}");
+                        newest = seen;
+                    }
+                });
+            }
+            for number in 1..if cfg!(miri) { 20 } else { 5000 } {
+                publish(ModuleTable::of_generation(number));
+            }
+        });
+        publish(ModuleTable::of_generation(u64::MAX));
+        assert!(POOL.retired.lock().unwrap().is_empty());
     }
 
     #[test]

@@ -2,9 +2,12 @@
 //! with one, until the time is up. It watches for panics, for executions that take long, and for memory out of proportion
 //! to the input; such inputs are written to the current directory. Ends with 1 when there were any.
 
+#[path = "../tests/support/clock.rs"]
+mod clock;
 #[path = "../tests/images/mutate.rs"]
 mod mutate;
 
+use clock::Clock;
 use mutate::{Dice, Seed, exercise};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::error::Error;
@@ -68,9 +71,9 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
         let bytes = seeds[dice.below(seeds.len())].mutated(&mut dice);
         let before = LIVE.load(Ordering::Relaxed);
         PEAK.store(before, Ordering::Relaxed);
-        let started = Instant::now();
+        let started = Clock::start();
         let outcome = catch_unwind(AssertUnwindSafe(|| exercise(&bytes, &mut dice)));
-        let (took, took_memory) = (started.elapsed(), PEAK.load(Ordering::Relaxed) - before);
+        let (took, took_memory) = (Duration::from_secs_f64(started.seconds()), PEAK.load(Ordering::Relaxed) - before);
         executions += 1;
         (slowest, largest) = (slowest.max(took), largest.max(took_memory));
         named += *outcome.as_ref().unwrap_or(&0) as u64;

@@ -4,9 +4,12 @@
 //! for other tools. Times are those of the processor, so that a busy machine shows less.
 #![expect(clippy::print_stdout, reason = "a program that prints its measurement")]
 
+#[path = "../tests/support/clock.rs"]
+mod clock;
+
+use clock::Clock;
 use offheap_symbolizer::formats::{parse, pprof};
 use std::fmt::Write;
-use std::time::Instant;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -37,29 +40,6 @@ fn main() {
     let start = Clock::start();
     let table = parsed.profile.rank(3, Default::default());
     println!("rank_ms {:.0} rows {}", start.seconds() * 1e3, table.rows.len());
-}
-
-/// Processor time of this thread; the time of day where the kernel does not tell it.
-struct Clock {
-    processor: Option<f64>,
-    wall: Instant,
-}
-
-impl Clock {
-    fn start() -> Self {
-        Self { processor: processor_seconds(), wall: Instant::now() }
-    }
-
-    fn seconds(&self) -> f64 {
-        let processor = self.processor.zip(processor_seconds()).map(|(start, end)| end - start);
-        processor.unwrap_or_else(|| self.wall.elapsed().as_secs_f64())
-    }
-}
-
-/// The first number of `schedstat`: nanoseconds on a processor.
-fn processor_seconds() -> Option<f64> {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
-    Some(text.split(' ').next()?.parse::<f64>().ok()? / 1e9)
 }
 
 /// Stacks that share their outer frames more than their inner ones, as real ones do.

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// Arguments of `convert`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Profiles to read: files, `-`, URLs, or pid:N; of several dumps of one process the last is taken
+    /// Profiles to read: files, `-`, URLs, or pid:N; of each process the last one counts, several processes are added up
     #[arg(required = true, value_name = "IN")]
     inputs: Vec<Source>,
     /// File to write; `-` for standard output

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 /// Arguments of `flame`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Profile: a file, `-`, a URL, or pid:N; of several dumps of one process the last is drawn
+    /// Profiles: files, `-`, URLs, or pid:N; of each process the last one counts, several processes are added up
     #[arg(required = true, value_name = "PROFILE")]
     inputs: Vec<Source>,
     /// SVG file to write; `-` for standard output

@@ -1,7 +1,7 @@
 //! `offheap top PROFILE`
 
 use crate::exit::Outcome;
-use crate::load::{Options, Select, Source, load_last};
+use crate::load::{Query, Source};
 use crate::output;
 use crate::view::duration;
 use crate::view::json;
@@ -20,12 +20,9 @@ const USUAL_ROWS: usize = 20;
 /// Arguments of `top`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Profile: a file, `-`, a URL, or pid:N; of several dumps of one process the last is shown
+    /// Profiles: files, `-`, URLs, or pid:N; of each process the last one counts, several processes are added up
     #[arg(required = true, value_name = "PROFILE")]
     inputs: Vec<Source>,
-    /// What a row is: function, filefunction, line, file, module, thread, go
-    #[arg(long, value_name = "WHAT", default_value = "function")]
-    by: GroupBy,
     /// The same as --by filefunction
     #[arg(long, conflicts_with = "by")]
     filefunctions: bool,
@@ -39,22 +36,19 @@ pub(crate) struct Args {
     /// the offheap agent
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     age: Option<Duration>,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
     #[command(flatten)]
-    select: Select,
-    #[command(flatten)]
-    options: Options,
+    query: Query,
 }
 
 /// Read, select, rank, print.
 pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
-    let by = if args.filefunctions { GroupBy::FileFunction } else { args.by };
-    let mut options = args.options;
-    options.parse.by_thread = by == GroupBy::Thread;
-    options.parse.max_age = args.age;
-    let mut loaded = load_last(&args.inputs, &options)?;
+    let mut query = args.query;
+    if args.filefunctions {
+        query.by = GroupBy::FileFunction;
+    }
+    query.options.parse.max_age = args.age;
+    let answer = query.ask(&args.inputs)?;
+    let loaded = &answer.loaded;
     if args.age.is_some() && loaded.format != SAMPLE_TABLE {
         bail!(
             "{}: ages are known from the agent's sample table alone, and this is a {}; ask the live process, as pid:N",
@@ -62,22 +56,19 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
             loaded.format
         );
     }
-    let value = args.select.value(&loaded.profile)?;
-    args.select.apply(&mut loaded.profile);
 
-    let mut ranking =
-        if loaded.profile.value_types.is_empty() { Table::default() } else { loaded.profile.rank(value, by) };
+    let value_type = answer.value_type();
+    let mut ranking = value_type.map_or_else(Table::default, |_| loaded.profile.rank(answer.value, query.by));
     if args.cum {
         ranking.sort(SortBy::Cum);
     }
     ranking.rows.retain(|row| row.flat != 0 || row.cum != 0);
     let nothing = ranking.rows.is_empty();
-    let value_type = loaded.profile.value_types.get(value);
     let (kind, unit) = value_type.map_or(("", ""), |value| (&*value.kind, &*value.unit));
     if nothing {
         output::note(&format!("{}: nothing to show: no sample has a value of {kind}", loaded.name()));
     }
-    if args.json {
+    if query.json {
         let count = args.rows.filter(|&rows| rows > 0).unwrap_or(usize::MAX);
         let rows = ranking.rows.iter().take(count).map(RowJson::of).collect();
         output::print(&json::document("top", &Document { sample_type: kind, unit, total: ranking.total, rows })?)?;
@@ -90,7 +81,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
         let unit = Unit::of(value_type);
         let head = format!("{kind} {} · {}", unit.named(ranking.total.into()), loaded.name());
         let mut text = format!("{}\n", screen.paint(Style::Strong, &head));
-        text += &ranking::text(&ranking, count, &unit, by == GroupBy::Line, &screen);
+        text += &ranking::text(&ranking, count, &unit, query.by == GroupBy::Line, &screen);
         if let Some(more @ 1..) = ranking.rows.len().checked_sub(count) {
             text += &screen.paint(Style::Faint, &format!("{more} more rows; -n 0 shows all"));
             text.push('\n');

@@ -2,11 +2,13 @@
 
 mod loaded;
 mod options;
+mod query;
 mod select;
 mod series;
 mod source;
 
 pub(crate) use loaded::{Loaded, load, load_all, load_ends, load_last};
 pub(crate) use options::Options;
+pub(crate) use query::Query;
 pub(crate) use select::{Select, usual_value};
 pub(crate) use source::Source;

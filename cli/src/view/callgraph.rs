@@ -7,25 +7,59 @@
 //!                                2.0 MiB   16.7%      rocksdb::Arena::Allocate
 //! ```
 
+use super::json;
 use super::ranking::{name, ratio};
 use super::screen::{Screen, Style};
 use super::table::{Cell, Table};
 use super::value::Unit;
-use offheap_symbolizer::profile::{Edge, Graph, GraphNode};
+use offheap_symbolizer::profile::{Edge, Graph, GraphNode, ValueType};
 use serde::Serialize;
 
-/// The document of `tree --json` and `peek --json`.
+/// The part of a call graph that is shown.
+#[derive(Debug)]
+pub(crate) struct Shown<'a> {
+    /// Who shows it.
+    pub(crate) command: &'a str,
+    pub(crate) graph: &'a Graph,
+    /// Nodes of the graph.
+    pub(crate) nodes: &'a [&'a GraphNode],
+    /// How many more there would be.
+    pub(crate) left_out: usize,
+}
+
+impl Shown<'_> {
+    /// The document of `tree --json` and `peek --json`.
+    pub(crate) fn json(&self, value: Option<&ValueType>) -> anyhow::Result<String> {
+        let nodes = self.nodes.iter().map(|node| NodeJson::of(self.graph, node)).collect();
+        let (sample_type, unit) = value.map_or(("", ""), |value| (&*value.kind, &*value.unit));
+        json::document(self.command, &Document { sample_type, unit, total: self.graph.total, nodes })
+    }
+
+    /// The text, under a line with the total of the profile of this name.
+    pub(crate) fn text(&self, value: Option<&ValueType>, name: &str, by_line: bool, screen: &Screen) -> String {
+        let (kind, unit) = (value.map_or("", |value| &*value.kind), Unit::of(value));
+        let head = format!("{kind} {} · {name}", unit.named(self.graph.total.into()));
+        let mut shown = format!("{}\n", screen.paint(Style::Strong, &head));
+        shown += &text(self.graph, self.nodes.iter().copied(), &unit, by_line, screen);
+        if self.left_out > 0 {
+            shown += &screen.paint(Style::Faint, &format!("{} more functions; -n 0 shows all", self.left_out));
+            shown.push('\n');
+        }
+        shown
+    }
+}
+
 #[derive(Serialize)]
-pub(crate) struct Document<'a> {
-    pub(crate) sample_type: &'a str,
-    pub(crate) unit: &'a str,
-    pub(crate) total: i64,
-    pub(crate) nodes: Vec<NodeJson<'a>>,
+struct Document<'a> {
+    sample_type: &'a str,
+    unit: &'a str,
+    total: i64,
+    nodes: Vec<NodeJson<'a>>,
 }
 
 /// One function with its neighbours.
 #[derive(Serialize)]
-pub(crate) struct NodeJson<'a> {
+struct NodeJson<'a> {
     name: &'a str,
     file: Option<&'a str>,
     line: Option<i64>,
@@ -43,8 +77,7 @@ struct EdgeJson<'a> {
 }
 
 impl<'a> NodeJson<'a> {
-    /// A node of a graph.
-    pub(crate) fn of(graph: &'a Graph, node: &'a GraphNode) -> Self {
+    fn of(graph: &'a Graph, node: &'a GraphNode) -> Self {
         let edges = |edges: &'a [Edge]| {
             edges.iter().map(|edge| EdgeJson { name: &graph.nodes[edge.node].node.name, value: edge.weight }).collect()
         };
@@ -61,8 +94,7 @@ impl<'a> NodeJson<'a> {
     }
 }
 
-/// The text of these nodes.
-pub(crate) fn text<'a>(
+fn text<'a>(
     graph: &Graph,
     nodes: impl IntoIterator<Item = &'a GraphNode>,
     unit: &Unit,

@@ -115,6 +115,11 @@ fn dumps_that_are_cut() {
         row("in a path", up_to("/usr/lib/libpebb"), 4, WHOLE, &["line 14: the map section is cut"]),
         row("compressed and cut", &gzip(DUMP.as_bytes())[..150], 4, FIRST, &["the gzip stream is cut"]),
         refused("in a table of names", "--- symbol\nbinary=/srv/app\n0x7f10 f", &["cut inside the table of names"]),
+        refused(
+            "behind a table of names",
+            "--- symbol\nbinary=/srv/app\n0x7f10 f\n---\n--- heap\n",
+            &["no heap follows", "jeprof --raw"],
+        ),
         refused("in the header of the older form", &LEGACY[..30], &["no whole header", "heap_v2/524288"]),
         row(
             "in a line of the older form",

@@ -138,6 +138,9 @@ fn cut_before_its_stacks(bytes: &[u8]) -> Option<ReadError> {
             "line 1 is no whole header: `{}`; expected as in `heap profile: 1: 16 [1: 16] @ heap_v2/524288`",
             excerpt(first)
         )
+    } else if heap_v2::find_symbol_table(bytes).is_some() && memchr::memmem::find(bytes, b"\n--- heap").is_some() {
+        "no heap follows the table of names (`jeprof --raw` writes one only of what it fetched itself); give the dump itself"
+            .to_owned()
     } else if heap_v2::find_symbol_table(bytes).is_some() {
         "it is cut inside the table of names that stands before the stacks; copy it again".to_owned()
     } else {

@@ -10,6 +10,13 @@
 //! heap_v2/524288
 //! ```
 //!
+//! Names that jeprof took from `nm` end in their address, `leak<00000000000017e0>`, and stand for the outermost call; where
+//! a chain begins with one of these, it is written outermost first:
+//!
+//! ```text
+//! 0x55b84d6c6836 leak(It&)<00000000000017e0>--It::fill(int)--It::operator--(int)
+//! ```
+//!
 //! They are somebody else's work of unknown quality, so they are kept aside and used where nothing better is found.
 
 use crate::address::RuntimeAddress;
@@ -59,7 +66,21 @@ fn entry(text: &[u8]) -> Option<(RuntimeAddress, Vec<String>)> {
     let chain = lossy(cursor.0);
     // jeprof writes `??` and addresses themselves where it found nothing.
     let is_name = |name: &&str| !matches!(*name, "" | "??") && !name.starts_with("0x");
-    Some((address, split_chain(&chain).filter(is_name).map(str::to_owned).collect()))
+    let mut chain: Vec<&str> = split_chain(&chain).filter(is_name).collect();
+    if chain.first().is_some_and(|name| without_address(name) != *name) {
+        chain.reverse();
+    }
+    Some((address, chain.into_iter().map(|name| without_address(name).to_owned()).collect()))
+}
+
+/// Cut off the address that jeprof puts behind what `nm` said.
+fn without_address(name: &str) -> &str {
+    let address = |name: &str| -> Option<usize> {
+        let at = name.strip_suffix('>')?.rfind('<')?;
+        let digits = &name[at + 1..name.len() - 1];
+        (digits.len() == 16 && digits.bytes().all(|b| b.is_ascii_hexdigit())).then_some(at)
+    };
+    address(name).map_or(name, |at| &name[..at])
 }
 
 /// Split at `--`, but not inside `operator--`.
@@ -96,6 +117,21 @@ mod tests {
             ("It::operator--(int)--main", vec!["It::operator--(int)", "main"]),
         ] {
             assert_eq!(split_chain(chain).collect::<Vec<_>>(), parts, "{chain}");
+        }
+    }
+
+    #[test]
+    fn names_of_nm_lose_their_address_and_come_last() {
+        for (line, expected) in [
+            ("0x10 malloc_usable_size<0000000000031b30>", vec!["malloc_usable_size"]),
+            (
+                "0x10 leak(It&)<00000000000017e0>--It::fill(int)--It::operator--(int)",
+                vec!["It::operator--(int)", "It::fill(int)", "leak(It&)"],
+            ),
+            ("0x10 grow--reserve", vec!["grow", "reserve"]),
+            ("0x10 std::set<deadbeef>", vec!["std::set<deadbeef>"]),
+        ] {
+            assert_eq!(entry(line.as_bytes()).expect("an entry").1, expected, "{line}");
         }
     }
 

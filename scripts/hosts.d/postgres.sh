@@ -1,7 +1,7 @@
 # shellcheck shell=bash disable=SC2034,SC2154
 what='PostgreSQL: initdb, parallel queries and pgbench, as its own user'
 quick=no
-limit=300
+limit=900
 needs=('/usr/lib/postgresql/*/bin/postgres' postgresql '/usr/lib/postgresql/*/bin/pgbench' postgresql setpriv util-linux)
 binaries=('/usr/lib/postgresql/*/bin/postgres')
 

@@ -1,6 +1,7 @@
 # shellcheck shell=bash disable=SC2034,SC2154
 what='redis-server under redis-benchmark, BGSAVE and AOF rewrite in it'
 quick=yes
+limit=300
 needs=(redis-server redis-server redis-benchmark redis-tools)
 binaries=(redis-server)
 

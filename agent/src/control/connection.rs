@@ -1,11 +1,12 @@
 //! One client, from its first byte to the last of the answer. Nothing here waits.
 
+use super::kernel;
 use super::request::{self, Parsed, Request};
 use super::response::{Body, Response};
 use super::watched_fd::WatchedFd;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::RawFd;
 use std::time::{Duration, Instant};
 
 /// A request must be whole after this time.
@@ -113,13 +114,11 @@ impl Connection {
         let State::Reading(received) = &mut self.state else { return Step::Close };
         loop {
             let mut chunk = [0u8; 2048];
-            // SAFETY: receives at most the buffer's length.
-            let count = unsafe { libc::recv(fd, chunk.as_mut_ptr().cast(), chunk.len(), libc::MSG_DONTWAIT) };
-            match usize::try_from(count) {
+            match kernel::receive(fd, &mut chunk) {
                 Ok(0) if received.is_empty() => return Step::Close,
                 Ok(0) => return Step::Reject,
                 Ok(count) => received.extend_from_slice(&chunk[..count]),
-                Err(_) => return if would_block() { Step::Wait } else { Step::Close },
+                Err(error) => return after(&error),
             }
             match request::parse(received) {
                 Parsed::Incomplete => {}
@@ -139,25 +138,18 @@ impl Connection {
     fn write(&mut self, fd: RawFd) -> Step {
         let State::Writing { bytes, sent, file } = &mut self.state else { return Step::Close };
         while let Some(rest) = bytes.get(*sent..).filter(|rest| !rest.is_empty()) {
-            let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
-            // SAFETY: sends at most the slice.
-            let count = unsafe { libc::send(fd, rest.as_ptr().cast(), rest.len(), flags) };
-            match usize::try_from(count) {
+            match kernel::send(fd, rest) {
                 Ok(count) => *sent += count,
-                Err(_) => return if would_block() { Step::Wait } else { Step::Close },
+                Err(error) => return after(&error),
             }
             self.moved = Instant::now();
         }
         while let Some(part) = file.as_mut().filter(|part| part.sent < part.length) {
-            let mut offset = part.sent as libc::off_t;
             let count = (part.length - part.sent).min(1 << 20) as usize;
-            // SIGPIPE of sendfile is directed at this thread, which blocks every signal.
-            // SAFETY: both descriptors are open, the offset is ours.
-            let count = unsafe { libc::sendfile(fd, part.file.as_raw_fd(), &raw mut offset, count) };
-            match u64::try_from(count) {
+            match kernel::send_file(fd, &part.file, part.sent, count) {
                 Ok(0) => return Step::Close,
-                Ok(count) => part.sent += count,
-                Err(_) => return if would_block() { Step::Wait } else { Step::Close },
+                Ok(count) => part.sent += count as u64,
+                Err(error) => return after(&error),
             }
             self.moved = Instant::now();
         }
@@ -170,14 +162,16 @@ fn drain(fd: RawFd) {
     let mut chunk = [0u8; 4096];
     let mut drained = 0;
     while drained < DRAIN_LIMIT {
-        // SAFETY: receives at most the buffer's length.
-        match usize::try_from(unsafe { libc::recv(fd, chunk.as_mut_ptr().cast(), chunk.len(), libc::MSG_DONTWAIT) }) {
+        match kernel::receive(fd, &mut chunk) {
             Ok(count) if count > 0 => drained += count,
             _ => break,
         }
     }
 }
 
-fn would_block() -> bool {
-    matches!(io::Error::last_os_error().kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+fn after(error: &io::Error) -> Step {
+    match error.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Step::Wait,
+        _ => Step::Close,
+    }
 }

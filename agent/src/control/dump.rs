@@ -1,10 +1,10 @@
 //! The `heap_v2` dump.
 
+use super::kernel;
 use super::mallctl::{self, MallctlError};
-use super::watched_fd;
 use std::ffi::CString;
 use std::fs::File;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::AsRawFd;
 use std::{fmt, io};
 
 /// Why there is no dump.
@@ -38,25 +38,10 @@ pub(crate) fn heap_dump() -> Result<File, DumpError> {
     if !mallctl::opt_prof() {
         return Err(DumpError::Unavailable);
     }
-    let file = memory_file("offheap-heap-dump").map_err(DumpError::Memfd)?;
+    let file = kernel::memory_file("offheap-heap-dump").map_err(DumpError::Memfd)?;
     // jemalloc opens a path; this one leads to the same memory file, which other threads' tables do not have.
     let path = CString::new(format!("/proc/thread-self/fd/{}", file.as_raw_fd())).unwrap_or_default();
     // SAFETY: `prof.dump` takes a `const char *`; the string outlives the call.
     unsafe { mallctl::write("prof.dump", path.as_ptr()) }.map_err(DumpError::Mallctl)?;
     Ok(file)
-}
-
-/// An empty file that lives in memory.
-pub(crate) fn memory_file(name: &str) -> io::Result<File> {
-    let name = CString::new(name)?;
-    // SAFETY: a NUL-terminated name.
-    let fd = unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC) };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: a descriptor just made, owned by nobody else.
-    unsafe {
-        let fd = watched_fd::moved_up(fd);
-        Ok(File::from(OwnedFd::from_raw_fd(fd)))
-    }
 }

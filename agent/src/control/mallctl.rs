@@ -159,3 +159,22 @@ pub(crate) fn prof_active() -> bool {
     // SAFETY: `prof.active` is a bool.
     opt_prof() && unsafe { read("prof.active") }.unwrap_or(false)
 }
+
+/// Switches the sampling of allocations on or off.
+pub(crate) fn set_prof_active(on: bool) -> Result<(), MallctlError> {
+    // SAFETY: `prof.active` is a bool.
+    unsafe { write("prof.active", on) }
+}
+
+/// The same for this thread alone.
+pub(crate) fn set_prof_active_here(on: bool) -> Result<(), MallctlError> {
+    // SAFETY: `thread.prof.active` is a bool.
+    unsafe { write("thread.prof.active", on) }
+}
+
+/// jemalloc gives unused pages back on a thread of its own. Switched on here and not by the configuration, which would
+/// start it in the middle of the host's first allocation and aborts hosts that are not ready for that.
+pub(crate) fn set_background_thread(on: bool) -> Result<(), MallctlError> {
+    // SAFETY: size_t and bool.
+    unsafe { write("max_background_threads", 1usize).and_then(|()| write("background_thread", on)) }
+}

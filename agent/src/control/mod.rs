@@ -5,6 +5,7 @@ mod dump;
 mod heap_map;
 mod info;
 mod jobs;
+mod kernel;
 mod knobs;
 mod log;
 mod mallctl;

@@ -1,21 +1,16 @@
 //! Facts about the host from `/proc/self`.
 
+use super::kernel;
 use std::fs;
 
 /// RSS in bytes.
 pub(crate) fn rss() -> Option<u64> {
-    rss_in(&fs::read_to_string("/proc/self/statm").ok()?, page_size())
+    rss_in(&fs::read_to_string("/proc/self/statm").ok()?, kernel::page_size())
 }
 
 /// `size resident shared text lib data dt`, in pages.
 fn rss_in(statm: &str, page_size: u64) -> Option<u64> {
     statm.split_ascii_whitespace().nth(1)?.parse::<u64>().ok()?.checked_mul(page_size)
-}
-
-/// Page size of the kernel.
-pub(crate) fn page_size() -> u64 {
-    // SAFETY: sysconf reads a constant.
-    u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
 }
 
 /// Path of the executable.
@@ -31,8 +26,7 @@ pub(crate) fn host_name() -> Option<String> {
 
 /// Start time, Unix seconds.
 pub(crate) fn started_at() -> Option<f64> {
-    // SAFETY: sysconf reads a constant.
-    let ticks_per_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) } as f64;
+    let ticks_per_second = kernel::clock_ticks();
     let since_boot = start_ticks(&fs::read_to_string("/proc/self/stat").ok()?)? as f64 / ticks_per_second;
     Some(boot_time(&fs::read_to_string("/proc/stat").ok()?)? + since_boot)
 }

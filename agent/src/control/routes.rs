@@ -4,6 +4,7 @@ use super::dump::{self, DumpError};
 use super::heap_map::{self, NoMap};
 use super::info::stats_print;
 use super::jobs::Agent;
+use super::kernel;
 use super::knobs::{self, KnobError};
 use super::mallctl::MallctlError;
 use super::profile::StartError;
@@ -146,8 +147,7 @@ impl std::fmt::Display for WatchError {
 
 /// Where files go that no directory was named for.
 fn default_directory() -> String {
-    // SAFETY: no preconditions.
-    format!("{}{}/dumps", wire::SOCKET_DIR_PREFIX, unsafe { libc::geteuid() })
+    format!("{}{}/dumps", wire::SOCKET_DIR_PREFIX, kernel::effective_user())
 }
 
 fn map(map: Result<wire::HeapMap, NoMap>) -> Response {

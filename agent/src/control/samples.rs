@@ -1,8 +1,7 @@
 //! `GET /v1/profile/samples`: the live samples with everything that offline analysis needs.
 
-use super::dump::memory_file;
 use super::jobs::Agent;
-use super::{process, profile};
+use super::{kernel, process, profile};
 use crate::hot;
 use offheap_wire::{LiveSample, SampleSite, SampleTable, StackEnd};
 use std::collections::BTreeMap;
@@ -12,7 +11,7 @@ use std::io::{self, BufWriter, Write};
 impl Agent {
     /// The table, written to a memory file so that a slow reader holds no more than that.
     pub(crate) fn sample_file(&self) -> io::Result<File> {
-        let mut file = BufWriter::with_capacity(64 << 10, memory_file("offheap-samples")?);
+        let mut file = BufWriter::with_capacity(64 << 10, kernel::memory_file("offheap-samples")?);
         serde_json::to_writer(&mut file, &self.sample_table())?;
         file.write_all(b"\n")?;
         file.into_inner().map_err(io::IntoInnerError::into_error)

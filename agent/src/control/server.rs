@@ -6,7 +6,7 @@ use super::log::{Log, say};
 use super::socket::SocketPath;
 use super::thread::spawn_quietly;
 use super::watched_fd::WatchedFd;
-use super::{mallctl, own_table, socket, triggers};
+use super::{kernel, mallctl, own_table, socket, triggers};
 use crate::hot;
 use std::io;
 use std::mem;
@@ -76,7 +76,7 @@ pub(crate) fn alone<R>(act: impl FnOnce() -> R) -> R {
     }
     let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
     let ended = running.take().and_then(Running::end);
-    set_background_thread(false);
+    let _ = mallctl::set_background_thread(false);
     await_that_threads_are_gone();
     let result = act();
     *running = ended.and_then(|(agent, path)| Running::begin(agent, path).ok());
@@ -96,38 +96,34 @@ pub(crate) fn retire_for<R>(act: impl FnOnce() -> R, failed: impl FnOnce(&R) -> 
     let recorded = mallctl::prof_active();
     if OWNER.load(Relaxed) != process {
         if recorded && FORKED.load(Relaxed) == process {
-            set_prof_active(false);
+            let _ = mallctl::set_prof_active(false);
         }
         return act();
     }
     let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
     let ended = running.take().and_then(Running::end);
     if recorded {
-        set_prof_active(false);
+        let _ = mallctl::set_prof_active(false);
         hot::await_quiet();
     }
-    set_background_thread(false);
+    let _ = mallctl::set_background_thread(false);
     OWNER.store(0, Relaxed);
     let result = act();
     if failed(&result) {
         OWNER.store(process, Relaxed);
         if recorded {
-            set_prof_active(true);
+            let _ = mallctl::set_prof_active(true);
         }
         *running = ended.and_then(|(agent, path)| Running::begin(agent, path).ok());
     }
     result
 }
 
-fn set_prof_active(on: bool) {
-    // SAFETY: `prof.active` is a bool.
-    let _ = unsafe { mallctl::write("prof.active", on) };
-}
-
 impl Running {
     /// Starts the thread and waits until it has made its socket, or has said why not.
     fn begin(agent: Arc<Agent>, path: SocketPath) -> io::Result<Self> {
-        let ends = wake_pair()?;
+        let (wake, waker) = kernel::socket_pair()?;
+        let ends = Ends { wake, waker: waker.into() };
         let waker = Arc::clone(&ends.waker);
         let stop = Arc::new(AtomicBool::new(false));
         let (started, has_started) = mpsc::sync_channel(1);
@@ -140,7 +136,7 @@ impl Running {
                 if let Err(mpsc::SendError(Some(fds))) = started.send(left_behind) {
                     mem::forget(fds);
                 }
-                set_background_thread(true);
+                let _ = mallctl::set_background_thread(true);
                 while !stop.load(Acquire) {
                     if !server.turn() {
                         say("the process closed the agent's descriptors; the agent is silent from now on");
@@ -196,21 +192,11 @@ fn await_that_threads_are_gone() {
     }
 }
 
-/// jemalloc gives unused pages back on a thread of its own. Switched on here and not by the configuration, which would
-/// start it in the middle of the host's first allocation and aborts hosts that are not ready for that.
-fn set_background_thread(on: bool) {
-    // SAFETY: size_t and bool.
-    let _ = unsafe {
-        mallctl::write("max_background_threads", 1usize).and_then(|()| mallctl::write("background_thread", on))
-    };
-}
-
 /// Whether somebody will hear.
 fn wake(waker: &WatchedFd) -> bool {
     let Some(fd) = waker.get() else { return false };
     // A full buffer means that the server is being woken already.
-    // SAFETY: sends one byte.
-    unsafe { libc::send(fd, [0u8].as_ptr().cast(), 1, libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT) };
+    let _ = kernel::send(fd, &[0]);
     true
 }
 
@@ -252,8 +238,7 @@ impl Server {
             connections: Vec::new(),
             next_id: 0,
             accept_again: None,
-            // SAFETY: no preconditions.
-            owner: unsafe { libc::geteuid() },
+            owner: kernel::effective_user(),
         }
     }
 
@@ -279,8 +264,7 @@ impl Server {
         let recording = mallctl::prof_active();
         let watching = !self.agent.triggers.is_idle();
         let timeout = self.timeout(now, recording || watching);
-        // SAFETY: an array of as many entries as said.
-        unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, timeout) };
+        kernel::poll(&mut polled, timeout);
 
         if recording {
             self.agent.profiler.refresh();
@@ -343,18 +327,16 @@ impl Server {
     fn accept(&mut self, listener: RawFd) {
         self.accept_again = None;
         loop {
-            let flags = libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-            // SAFETY: accepts on our socket without asking for the address.
-            let fd = unsafe { libc::accept4(listener, std::ptr::null_mut(), std::ptr::null_mut(), flags) };
-            if fd < 0 {
-                let error = io::Error::last_os_error().raw_os_error();
-                if matches!(error, Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM | libc::ENOBUFS)) {
-                    self.accept_again = Some(Instant::now() + EXHAUSTED_PAUSE);
+            let fd = match kernel::accept(listener) {
+                Ok(fd) => fd,
+                Err(error) => {
+                    let exhausted = [libc::EMFILE, libc::ENFILE, libc::ENOMEM, libc::ENOBUFS];
+                    if error.raw_os_error().is_some_and(|errno| exhausted.contains(&errno)) {
+                        self.accept_again = Some(Instant::now() + EXHAUSTED_PAUSE);
+                    }
+                    return;
                 }
-                return;
-            }
-            // SAFETY: just accepted.
-            let Ok(fd) = (unsafe { WatchedFd::adopt(fd) }) else { continue };
+            };
             self.admit(fd);
         }
     }
@@ -376,42 +358,19 @@ impl Server {
 
     /// Why the peer is not admitted: only root and the host's own user are.
     fn refusal(&self, fd: RawFd) -> Option<String> {
-        // SAFETY: plain numbers.
-        let mut peer: libc::ucred = unsafe { mem::zeroed() };
-        let mut length = size_of::<libc::ucred>() as libc::socklen_t;
-        // SAFETY: fills in at most `length` bytes of ours.
-        let got = unsafe {
-            libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_PEERCRED, (&raw mut peer).cast(), &raw mut length)
-        };
-        if got != 0 {
+        let Some(peer) = kernel::peer_user(fd) else {
             return Some("the kernel does not say who you are (SO_PEERCRED)".into());
-        }
-        // SAFETY: no preconditions.
-        let euid = unsafe { libc::geteuid() };
-        let admitted = peer.uid == 0 || peer.uid == euid || peer.uid == self.owner;
+        };
+        let euid = kernel::effective_user();
+        let admitted = peer == 0 || peer == euid || peer == self.owner;
         (!admitted).then(|| {
             format!(
-                "permission denied: the process belongs to uid {euid}, you are uid {}; run as that user or root",
-                peer.uid
+                "permission denied: the process belongs to uid {euid}, you are uid {peer}; run as that user or root"
             )
         })
     }
 }
 
-/// Two connected datagram sockets: workers wake the poll loop through them.
-fn wake_pair() -> io::Result<Ends> {
-    let mut pair = [-1; 2];
-    let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-    // SAFETY: fills in two numbers of ours.
-    if unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, pair.as_mut_ptr()) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: just made.
-    unsafe { Ok(Ends { wake: WatchedFd::adopt(pair[0])?, waker: WatchedFd::adopt(pair[1])?.into() }) }
-}
-
 fn drain_wake(fd: RawFd) {
-    let mut byte = [0u8; 1];
-    // SAFETY: receives at most one byte.
-    while unsafe { libc::recv(fd, byte.as_mut_ptr().cast(), 1, libc::MSG_DONTWAIT) } > 0 {}
+    while kernel::receive(fd, &mut [0]).is_ok_and(|count| count > 0) {}
 }

@@ -1,5 +1,6 @@
 //! The control socket's place in the file system.
 
+use super::kernel;
 use super::watched_fd::WatchedFd;
 use offheap_wire::{SOCKET_DIR_PREFIX, SOCKET_PATH_MAX, SOCKET_SUFFIX};
 use std::ffi::CString;
@@ -115,8 +116,7 @@ pub(crate) fn remove(path: &str, inode: u64) {
 
 /// `/tmp/offheap-<euid>`, mode 0700, owned by the effective uid, not a link.
 fn private_directory() -> Result<PathBuf, SocketError> {
-    // SAFETY: no preconditions.
-    let euid = unsafe { libc::geteuid() };
+    let euid = kernel::effective_user();
     let path = PathBuf::from(format!("{SOCKET_DIR_PREFIX}{euid}"));
     let refused = |why: String| Err(SocketError::Directory(path.clone(), why));
     match fs::DirBuilder::new().mode(0o700).create(&path) {

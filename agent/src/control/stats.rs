@@ -1,7 +1,7 @@
 //! Reading jemalloc's statistics into the wire type.
 
 use super::mallctl::{self, MallctlError, Mib};
-use super::process;
+use super::{kernel, process};
 use crate::allocator::OwnArena;
 use offheap_wire::{ArenaStats, BinStats, LargeStats, Stats};
 use std::sync::{Mutex, PoisonError};
@@ -238,7 +238,7 @@ fn slab_waste(arena: usize, mibs: &ArenaMibs, classes: &[BinClass]) -> Option<u6
 }
 
 fn process_page() -> u64 {
-    size("arenas.page").unwrap_or_else(process::page_size)
+    size("arenas.page").unwrap_or_else(kernel::page_size)
 }
 
 fn unsigned(name: &str) -> Option<u64> {

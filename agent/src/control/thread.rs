@@ -25,8 +25,8 @@ pub(crate) fn spawn_quietly<T: Default + Send + 'static>(
     let run = move || {
         own_table::inherit(own);
         allocator::wait_for_memory_on_this_thread();
-        // SAFETY: `thread.prof.active` is a bool. Fails without `opt.prof`, when there is nothing to switch off.
-        let _ = unsafe { mallctl::write("thread.prof.active", false) };
+        // Fails without `opt.prof`, when there is nothing to switch off.
+        let _ = mallctl::set_prof_active_here(false);
         catch_unwind(AssertUnwindSafe(body)).unwrap_or_default()
     };
     let blocked = SignalsBlocked::new();

@@ -432,6 +432,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "fills a whole table, minutes there")]
     fn a_full_table_drops_and_counts_and_then_recovers() {
         let _alone = ALONE.lock().unwrap();
         assert!(reset(0));

@@ -72,8 +72,9 @@ fn rocksdb_is_explained_before_under_and_after_load() {
     });
     let after = explained(&service, "after load");
     let leaked = service.truth()["exported_bytes"].as_f64().expect("the service knows");
-    let live = bytes(&after, "jemalloc live");
-    assert!(live > leaked, "{leaked} bytes are leaked, and only {live} live: {after:#}");
+    // A batch doubles its buffer when it is full: what it has not written to yet is leaked as well, and no page of RSS.
+    let held = bytes(&after, "jemalloc live") + after["native_untouched"].as_f64().expect("a number");
+    assert!(held > leaked, "{leaked} bytes are leaked, and only {held} live: {after:#}");
     assert!(loaded["skew"]["agent_ms"].is_f64() && loaded["skew"]["go_ms"].is_f64(), "{loaded:#}");
     assert!(start["rss"].as_u64() < after["rss"].as_u64());
     assert!(after["anon_huge_pages"].is_u64() && after["lazy_free"].is_u64(), "what makes RSS lie is shown: {after:#}");

@@ -6,6 +6,7 @@ use crate::go_endpoint::GoEndpoint;
 use crate::interrupt::Interrupt;
 use crate::observe::{End, Header, Line, Observer};
 use crate::output;
+use crate::target::has_ended;
 use crate::view::duration;
 use crate::view::text::counted;
 use anyhow::Context;
@@ -90,8 +91,17 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
 }
 
 fn ended(observer: &Observer) -> &'static str {
-    let alive = observer.agent().pid().is_ok_and(|pid| Path::new(&format!("/proc/{pid}")).exists());
-    if alive { "the agent answers no more" } else { "the process ended" }
+    // The threads of a process that is killed end one by one, the agent's perhaps long before the last.
+    const PATIENCE: Duration = Duration::from_secs(2);
+    let Ok(pid) = observer.agent().pid() else { return "the process ended" };
+    let noticed = Instant::now();
+    while !has_ended(pid) {
+        if noticed.elapsed() > PATIENCE {
+            return "the agent answers no more";
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    "the process ended"
 }
 
 fn header(observer: &Observer, every: Duration) -> anyhow::Result<Header> {

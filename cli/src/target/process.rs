@@ -120,6 +120,12 @@ impl Host {
     }
 }
 
+/// Whether the process is gone or does nothing any more (a zombie, whose parent has not asked for it yet).
+pub(crate) fn has_ended(pid: u32) -> bool {
+    let stat = i32::try_from(pid).ok().and_then(|pid| Process::new(pid).ok()?.stat().ok());
+    stat.is_none_or(|stat| matches!(stat.state, 'Z' | 'X' | 'x'))
+}
+
 /// Every process that can be seen, except ourselves; those that end meanwhile are left out.
 pub(crate) fn hosts() -> anyhow::Result<Vec<Host>> {
     let own = std::process::id();

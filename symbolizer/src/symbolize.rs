@@ -245,7 +245,7 @@ fn image_addresses(
 /// its own addresses, so chunks are as large as an even split allows; below the minimum a second thread costs more
 /// (reading the list of units again) than it saves.
 fn chunk_size(addresses: usize) -> usize {
-    const CHUNK_MIN: usize = 256;
+    const CHUNK_MIN: usize = 32;
     addresses.div_ceil(rayon::current_num_threads()).max(CHUNK_MIN)
 }
 

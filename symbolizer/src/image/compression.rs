@@ -1,6 +1,7 @@
 //! Compressed sections: `SHF_COMPRESSED` with zlib or zstd, and the older `.zdebug_*`.
 
 use super::bytes::{slice_at, tail_at, u32_at, u64_at};
+use flate2::{Decompress, FlushDecompress};
 use goblin::elf::compression_header::{ELFCOMPRESS_ZLIB, ELFCOMPRESS_ZSTD};
 use std::io::Read;
 use thiserror::Error;
@@ -45,10 +46,12 @@ pub(super) fn decompress_section(content: &[u8], is_64: bool) -> Result<Vec<u8>,
     };
     let (size, stream) = size.zip(stream).ok_or(DecompressError::Damaged)?;
     match kind {
-        ELFCOMPRESS_ZLIB => read_exactly(flate2::read::ZlibDecoder::new(stream), stream.len(), size),
+        ELFCOMPRESS_ZLIB => inflate(stream, size),
         ELFCOMPRESS_ZSTD => {
             let decoder = ruzstd::decoding::StreamingDecoder::new(stream).map_err(|_| DecompressError::Damaged)?;
-            read_exactly(decoder, stream.len(), size)
+            let mut out = room_for(stream, size)?;
+            decoder.take(size).read_to_end(&mut out).map_err(|_| DecompressError::Damaged)?;
+            whole(out, size)
         }
         other => Err(DecompressError::UnknownKind(other)),
     }
@@ -63,17 +66,27 @@ pub(super) fn decompress_zdebug(content: &[u8]) -> Result<Vec<u8>, DecompressErr
         .map(u64::from_be_bytes)
         .ok_or(DecompressError::Damaged)?;
     let stream = &content[12..];
-    read_exactly(flate2::read::ZlibDecoder::new(stream), stream.len(), size)
+    inflate(stream, size)
 }
 
-fn read_exactly(reader: impl Read, from: usize, to: u64) -> Result<Vec<u8>, DecompressError> {
-    let from = from as u64;
+/// Decompress a zlib stream, all at once.
+fn inflate(stream: &[u8], size: u64) -> Result<Vec<u8>, DecompressError> {
+    let mut out = room_for(stream, size)?;
+    let mut decoder = Decompress::new(true);
+    decoder.decompress_vec(stream, &mut out, FlushDecompress::Finish).map_err(|_| DecompressError::Damaged)?;
+    whole(out, size)
+}
+
+fn room_for(stream: &[u8], size: u64) -> Result<Vec<u8>, DecompressError> {
+    let (from, to) = (stream.len() as u64, size);
     if to > SMALL && to / RATIO_MAX > from {
         return Err(DecompressError::Disproportionate { from, to });
     }
-    let mut out = Vec::with_capacity(usize::try_from(to).map_err(|_| DecompressError::Damaged)?);
-    reader.take(to).read_to_end(&mut out).map_err(|_| DecompressError::Damaged)?;
-    if out.len() as u64 == to { Ok(out) } else { Err(DecompressError::Damaged) }
+    Ok(Vec::with_capacity(usize::try_from(to).map_err(|_| DecompressError::Damaged)?))
+}
+
+fn whole(out: Vec<u8>, size: u64) -> Result<Vec<u8>, DecompressError> {
+    if out.len() as u64 == size { Ok(out) } else { Err(DecompressError::Damaged) }
 }
 
 #[cfg(test)]

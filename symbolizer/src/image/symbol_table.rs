@@ -53,7 +53,7 @@ impl<'a> SymbolTable<'a> {
         let strings = slice_at(elf.bytes(), strings.sh_offset, strings.sh_size)?;
 
         let is_arm = elf.machine() == EM_ARM;
-        let mut found: Vec<(u64, u64, Rank, u32)> = Vec::new();
+        let mut found: Vec<(u64, u64, u8, u32)> = Vec::new();
         for symbol in &table {
             if !matches!(symbol.st_type(), STT_FUNC | STT_GNU_IFUNC) || symbol.st_shndx == SHN_UNDEF as usize {
                 continue;
@@ -61,15 +61,24 @@ impl<'a> SymbolTable<'a> {
             // Bit 0 of an ARM function's value says that it is Thumb code.
             let start = if is_arm { symbol.st_value & !1 } else { symbol.st_value };
             let Some(end) = start.checked_add(symbol.st_size).filter(|end| *end > start) else { continue };
-            let Some(name) = c_str_at(strings, symbol.st_name as u64).filter(|name| !name.is_empty()) else { continue };
-            found.push((start, end, Rank::of(symbol.st_bind(), name), symbol.st_name as u32));
+            if strings.get(symbol.st_name).is_some_and(|first| *first != 0) {
+                found.push((start, end, symbol.st_bind(), symbol.st_name as u32));
+            }
         }
-        found.sort_unstable_by(|a, b| (a.0, &a.2, a.3).cmp(&(b.0, &b.2, b.3)));
-        found.dedup_by_key(|symbol| symbol.0);
+        // Names are read only where several symbols start together.
+        found.sort_unstable_by_key(|(start, ..)| *start);
+        let rank = |(_, _, binding, name): &(u64, u64, u8, u32)| {
+            (Rank::of(*binding, c_str_at(strings, u64::from(*name)).unwrap_or_default()), *name)
+        };
+        let best = |together: &[(u64, u64, u8, u32)]| match together {
+            [only] => Some(*only),
+            _ => together.iter().min_by_key(|symbol| rank(symbol)).copied(),
+        };
 
         let mut reach = 0;
         let symbols: Vec<_> = found
-            .into_iter()
+            .chunk_by(|a, b| a.0 == b.0)
+            .filter_map(best)
             .map(|(start, end, _, name)| {
                 reach = end.max(reach);
                 Symbol { start, end, reach, name }

@@ -96,6 +96,40 @@ fn c_agrees_with_addr2line() {
     }
 }
 
+/// Compilers may leave the table out, and then units say themselves where their code is.
+#[test]
+fn without_aranges_all_is_found_as_well() {
+    let workshop = Workshop::new(&[("leak.c", LEAK_C)]);
+    workshop.cc(&["-g", "-O2", "-shared", "-fPIC", "-o", "with.so", "leak.c"]);
+    workshop.run("objcopy", &["--remove-section=.debug_aranges", "with.so", "without.so"]);
+    assert_agreement(&workshop, "without.so", |name| name == "leak" || name == "hidden", 1.0);
+}
+
+/// The inside of a function is stepped over at first; a function can stand there (GNU C, Ada, Fortran).
+#[test]
+fn functions_inside_of_functions_are_found() {
+    let nested = "void call(void (*f)(void)) { f(); }\n\
+        int outer(int n) {\n\
+        \u{20} volatile int sum = n;\n\
+        \u{20} void inner(void) {\n\
+        \u{20}   sum += n;\n\
+        \u{20} }\n\
+        \u{20} call(inner);\n\
+        \u{20} return sum;\n\
+        }\n";
+    let workshop = Workshop::new(&[("nested.c", nested)]);
+    workshop.cc(&["-g", "-O1", "-fno-inline", "-shared", "-fPIC", "-o", "nested.so", "nested.c"]);
+    let functions = workshop.functions("nested.so");
+    let (_, inner) = functions.iter().find(|(name, _)| name.starts_with("inner")).unwrap();
+    let found = workshop.ask("nested.so", &inside([inner], 1));
+    assert!(!found.is_empty());
+    for found in &found {
+        assert_eq!((source(found), names(found)), (Some(NameSource::Dwarf), vec!["inner"]));
+        let line = found.as_ref().unwrap().1[0].line;
+        assert!(line.is_some_and(|line| (4..=6).contains(&line)), "{line:?}");
+    }
+}
+
 #[test]
 fn cpp_agrees_with_addr2line() {
     let workshop = Workshop::new(&[("leak.cc", LEAK_CC)]);

@@ -2,18 +2,22 @@
 //!
 //! Most of a unit describes types. GCC writes into an entry with children where the next one beside it starts
 //! (`DW_AT_sibling`), so types and the insides of functions are stepped over, and a look-up in a unit of 16 MB reads a
-//! small part of it. What is missed by that, functions inside of what was stepped over, is left to addr2line, which reads
-//! all. Nothing here recurses, however deep entries are nested.
+//! small part of it. What is missed by that, functions inside of what was stepped over, is found by a second reading that
+//! steps over nothing. Nothing here recurses, however deep entries are nested.
 
+use super::ranges::RangeMap;
 use super::sections::Reader;
-use gimli::{Attribute, AttributeValue, DwTag, EntriesRaw, RangeListsOffset, UnitOffset, UnitRef};
+use gimli::{
+    Attribute, AttributeSpecification, AttributeValue, DwTag, EntriesRaw, RangeListsOffset, UnitOffset, UnitRef,
+};
 use std::ops::Range;
 
 /// Where the functions of a unit are.
 #[derive(Debug)]
 pub(super) struct Functions {
-    /// By start. Functions do not overlap, but for those that the linker folded into one.
-    by_address: Vec<(Range<u64>, UnitOffset<usize>)>,
+    /// Functions do not overlap, but for those that the linker folded into one.
+    by_address: RangeMap<UnitOffset<usize>>,
+    are_all: bool,
 }
 
 /// What was inlined into one function.
@@ -38,45 +42,66 @@ pub(super) struct InlinedCall {
 }
 
 impl Functions {
+    /// Those on the levels where compilers put them.
     pub(super) fn read(unit: UnitRef<'_, Reader<'_>>) -> gimli::Result<Self> {
-        let mut by_address = Vec::new();
+        Self::read_levels(unit, true)
+    }
+
+    /// Those inside of types and of other functions as well.
+    pub(super) fn read_all(unit: UnitRef<'_, Reader<'_>>) -> gimli::Result<Self> {
+        Self::read_levels(unit, false)
+    }
+
+    fn read_levels(unit: UnitRef<'_, Reader<'_>>, usual: bool) -> gimli::Result<Self> {
+        let (mut by_address, mut are_all) = (Vec::new(), true);
         let mut entries = unit.entries_raw(None)?;
         while !entries.is_empty() {
             let entry = entries.next_offset();
             let Some(abbreviation) = entries.read_abbreviation()? else { continue };
-            let is_function = abbreviation.tag() == gimli::DW_TAG_subprogram;
-            let can_skip = abbreviation.has_children() && !holds_functions(abbreviation.tag());
-            let says_where = |spec: &gimli::AttributeSpecification| spec.name() == gimli::DW_AT_sibling;
-            let is_read = is_function || can_skip && abbreviation.attributes().iter().any(says_where);
-            if !is_read {
-                entries.skip_attributes(abbreviation.attributes())?;
-                continue;
-            }
+            let attributes = abbreviation.attributes();
+            let next = if usual && abbreviation.has_children() && !holds_functions(abbreviation.tag()) {
+                attributes.iter().position(|spec| spec.name() == gimli::DW_AT_sibling)
+            } else {
+                None
+            };
+            // A declaration, or one that only exists inlined, says nothing about addresses.
+            let is_function = abbreviation.tag() == gimli::DW_TAG_subprogram && attributes.iter().any(Extent::is_part);
             let (mut extent, mut sibling) = (Extent::default(), None);
-            for spec in abbreviation.attributes() {
-                let attribute = entries.read_attribute(*spec)?;
-                match attribute.value() {
-                    AttributeValue::UnitRef(next) if spec.name() == gimli::DW_AT_sibling => sibling = Some(next),
-                    _ => extent.take(unit, &attribute)?,
-                }
-            }
             if is_function {
+                for spec in attributes {
+                    let attribute = entries.read_attribute(*spec)?;
+                    match attribute.value() {
+                        AttributeValue::UnitRef(next) if spec.name() == gimli::DW_AT_sibling => sibling = Some(next),
+                        _ => extent.take(unit, &attribute)?,
+                    }
+                }
                 extent.each(unit, |range| by_address.push((range, entry)))?;
+            } else if let Some(next) = next {
+                entries.skip_attributes(&attributes[..next])?;
+                if let AttributeValue::UnitRef(next) = entries.read_attribute(attributes[next])?.value() {
+                    sibling = Some(next);
+                }
+                entries.skip_attributes(&attributes[next + 1..])?;
+            } else {
+                entries.skip_attributes(attributes)?;
             }
             // Never back: the entries would be read for ever.
-            if let Some(next) = sibling.filter(|next| can_skip && *next > entries.next_offset()) {
-                entries = unit.entries_raw(Some(next))?;
+            if let Some(sibling) = sibling.filter(|sibling| next.is_some() && *sibling > entries.next_offset()) {
+                entries = unit.entries_raw(Some(sibling))?;
+                are_all = false;
             }
         }
-        by_address.sort_unstable_by_key(|(range, entry)| (range.start, range.end, *entry));
-        Ok(Self { by_address })
+        Ok(Self { by_address: by_address.into_iter().collect(), are_all })
+    }
+
+    /// Whether nothing was stepped over.
+    pub(super) fn are_all(&self) -> bool {
+        self.are_all
     }
 
     /// Entry of the function at the address.
     pub(super) fn at(&self, address: u64) -> Option<UnitOffset<usize>> {
-        let after = self.by_address.partition_point(|(range, _)| range.start <= address);
-        let (range, entry) = self.by_address[..after].last()?;
-        range.contains(&address).then_some(*entry)
+        self.by_address.covering(address).next()
     }
 }
 
@@ -106,7 +131,7 @@ impl InlinedCalls {
             match abbreviation.tag() {
                 gimli::DW_TAG_inlined_subroutine => {
                     let parent = inside.last().map(|(_, call)| *call);
-                    let (mut extent, mut ranges) = (Extent::default(), Vec::new());
+                    let mut extent = Extent::default();
                     let mut call =
                         InlinedCall { entry, file: None, line: None, column: None, parent, ranges: Vec::new() };
                     for spec in abbreviation.attributes() {
@@ -114,8 +139,7 @@ impl InlinedCalls {
                         extent.take(unit, &attribute)?;
                         call.take(unit, &attribute);
                     }
-                    extent.each(unit, |range| ranges.push(range))?;
-                    call.ranges = ranges;
+                    extent.each(unit, |range| call.ranges.push(range))?;
                     inside.push((depth, calls.len()));
                     calls.push(call);
                 }
@@ -183,6 +207,11 @@ struct Extent {
 }
 
 impl Extent {
+    /// Whether such an attribute says where code is.
+    fn is_part(spec: &AttributeSpecification) -> bool {
+        matches!(spec.name(), gimli::DW_AT_low_pc | gimli::DW_AT_high_pc | gimli::DW_AT_ranges)
+    }
+
     fn take<'s>(&mut self, unit: UnitRef<'_, Reader<'s>>, attribute: &Attribute<Reader<'s>>) -> gimli::Result<()> {
         match attribute.name() {
             gimli::DW_AT_low_pc => self.low = unit.attr_address(attribute.value())?,

@@ -1,11 +1,12 @@
 //! DWARF: functions, lines and inlined calls, with whatever other files it is spread over.
 
+mod function;
 mod functions;
 mod kept;
+mod lines;
 mod names;
-mod near_function;
-mod nesting;
 mod origin;
+mod ranges;
 mod sections;
 mod source_files;
 mod split;

@@ -1,4 +1,4 @@
-use super::split::SplitUnits;
+use super::split::SplitFiles;
 use crate::image::elf::Elf;
 use gimli::{DwarfPackageSections, DwarfSections, EndianSlice, LittleEndian, Section, SectionId};
 use std::borrow::Cow;
@@ -26,7 +26,7 @@ pub struct Dwarf<'a> {
     main: DwarfSections<Cow<'a, [u8]>>,
     supplementary: Option<DwarfSections<Cow<'a, [u8]>>>,
     package: Option<DwarfPackageSections<Cow<'a, [u8]>>>,
-    split: SplitUnits,
+    split: SplitFiles,
 }
 
 /// Sections that look-ups never touch, some of them large: locations of variables, macros, type units.
@@ -46,7 +46,7 @@ impl<'a> Dwarf<'a> {
             main: sections(files.main),
             supplementary: files.supplementary.map(sections),
             package: files.package.and_then(package_sections),
-            split: SplitUnits::new(files.split_dirs.clone()),
+            split: SplitFiles::new(files.split_dirs.clone()),
         };
         (!dwarf.borrow().debug_info.reader().is_empty()).then_some(dwarf)
     }
@@ -59,7 +59,11 @@ impl<'a> Dwarf<'a> {
         self.package.as_ref()?.borrow(|section| reader(section), reader(&[])).ok()
     }
 
-    pub(super) fn split(&self) -> &SplitUnits {
+    pub(super) fn supplementary(&self) -> Option<gimli::Dwarf<Reader<'_>>> {
+        Some(self.supplementary.as_ref()?.borrow(|section| reader(section)))
+    }
+
+    pub(super) fn split_files(&self) -> &SplitFiles {
         &self.split
     }
 

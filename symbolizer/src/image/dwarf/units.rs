@@ -1,120 +1,196 @@
 use super::functions::Functions;
-use super::nesting;
+use super::lines::Lines;
+use super::ranges::RangeMap;
 use super::sections::Reader;
-use gimli::{DebugInfoOffset, UnitOffset, UnitRef};
-use std::cell::OnceCell;
+use super::source_files;
+use super::split::{SplitSource, SplitUnit};
+use gimli::{AbbreviationsCacheStrategy, DebugInfoOffset, UnitHeader, UnitOffset, UnitRef, UnitType};
+use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// A unit, with what has been read of it so far.
 #[derive(Debug)]
 pub(super) struct Unit<'s> {
-    unit: gimli::Unit<Reader<'s>>,
+    header: UnitHeader<Reader<'s>>,
+    content: OnceCell<Option<Box<gimli::Unit<Reader<'s>>>>>,
+    split: OnceCell<Option<Box<SplitUnit<'s>>>>,
     functions: OnceCell<Option<Functions>>,
-    is_shallow: OnceCell<bool>,
+    all_functions: OnceCell<Option<Functions>>,
+    lines: OnceCell<Lines>,
+    files: RefCell<HashMap<u64, Option<Arc<str>>>>,
+}
+
+/// Where entries stand.
+#[derive(Clone, Copy)]
+pub(super) struct Entries<'u, 's> {
+    pub(super) unit: UnitRef<'u, Reader<'s>>,
+    /// The units that a reference out of this one can lead to; `None` in split DWARF, which has no such references.
+    pub(super) others: Option<&'u Units<'s>>,
 }
 
 impl<'s> Unit<'s> {
-    pub(super) fn with<'u>(&'u self, dwarf: &'u gimli::Dwarf<Reader<'s>>) -> UnitRef<'u, Reader<'s>> {
-        UnitRef::new(dwarf, &self.unit)
+    fn new(header: UnitHeader<Reader<'s>>) -> Self {
+        Self {
+            header,
+            content: OnceCell::new(),
+            split: OnceCell::new(),
+            functions: OnceCell::new(),
+            all_functions: OnceCell::new(),
+            lines: OnceCell::new(),
+            files: RefCell::default(),
+        }
     }
 
     /// Its place in `.debug_info`.
     pub(super) fn place(&self) -> Option<DebugInfoOffset<usize>> {
-        self.unit.header.debug_info_offset()
+        self.header.debug_info_offset()
     }
 
-    /// Its functions by address; `None` for one that is damaged or has them in another file (split DWARF).
-    pub(super) fn functions(&self, dwarf: &gimli::Dwarf<Reader<'s>>) -> Option<&Functions> {
-        let read = || match self.unit.dwo_id {
-            Some(_) => None,
-            None => Functions::read(self.with(dwarf)).ok(),
+    /// The unit itself; `None` when it is damaged.
+    fn content<'u>(&'u self, units: &'u Units<'s>) -> Option<UnitRef<'u, Reader<'s>>> {
+        let content = self.content.get_or_init(|| units.dwarf.unit(self.header).ok().map(Box::new));
+        content.as_ref().map(|unit| UnitRef::new(&units.dwarf, unit))
+    }
+
+    /// The entries of its functions, which can be in another file; `None` when that is missing.
+    pub(super) fn entries<'u>(&'u self, units: &'u Units<'s>) -> Option<Entries<'u, 's>> {
+        let unit = self.content(units)?;
+        if unit.dwo_id.is_none() {
+            return Some(Entries { unit, others: Some(units) });
+        }
+        let split = self.split.get_or_init(|| units.split.as_ref()?.find(unit).map(Box::new)).as_ref()?;
+        Some(Entries { unit: UnitRef::new(&split.dwarf, &split.unit), others: None })
+    }
+
+    /// Entry of the function at the address.
+    pub(super) fn function_at(&self, units: &Units<'s>, address: u64) -> Option<UnitOffset<usize>> {
+        let read = |read: fn(UnitRef<'_, Reader<'s>>) -> gimli::Result<Functions>| {
+            self.entries(units).and_then(|entries| read(entries.unit).ok())
         };
-        self.functions.get_or_init(read).as_ref()
+        let functions = self.functions.get_or_init(|| read(Functions::read)).as_ref()?;
+        if let Some(entry) = functions.at(address) {
+            return Some(entry);
+        }
+        if functions.are_all() {
+            return None;
+        }
+        self.all_functions.get_or_init(|| read(Functions::read_all)).as_ref()?.at(address)
     }
 
-    fn is_shallow(&self, dwarf: &gimli::Dwarf<Reader<'s>>) -> bool {
-        *self.is_shallow.get_or_init(|| nesting::is_shallow(self.with(dwarf)))
+    pub(super) fn lines(&self, units: &Units<'s>) -> Option<&Lines> {
+        let unit = self.content(units)?;
+        Some(self.lines.get_or_init(|| Lines::read(unit)))
+    }
+
+    /// Path of a file in its file table.
+    pub(super) fn file(&self, units: &Units<'s>, number: u64) -> Option<Arc<str>> {
+        let read = || source_files::path(self.content(units)?, number).map(Arc::from);
+        self.files.borrow_mut().entry(number).or_insert_with(read).clone()
     }
 }
 
-/// The units of an image, by address and by place.
+/// The units of one file, by address and by place. Of most of them only the header is ever read.
 #[derive(Debug)]
 pub(super) struct Units<'s> {
+    dwarf: gimli::Dwarf<Reader<'s>>,
+    split: Option<SplitSource<'s>>,
     /// In order of their places in `.debug_info`.
     units: Vec<Unit<'s>>,
-    /// By start, with how far back a covering range can stand (the largest end up to here).
-    ranges: Vec<(Range<u64>, u64, usize)>,
-    /// Units that say nothing about their addresses; addr2line finds them by their line tables.
+    ranges: RangeMap<usize>,
+    /// Units that say nothing about their addresses, and those that their line tables have.
     rangeless: Vec<usize>,
+    ranges_of_lines: OnceCell<RangeMap<usize>>,
 }
 
 impl<'s> Units<'s> {
-    pub(super) fn read(dwarf: &gimli::Dwarf<Reader<'s>>) -> Self {
-        let (mut units, mut found, mut rangeless) = (Vec::new(), Vec::new(), Vec::new());
-        let mut in_aranges = aranges(dwarf);
+    pub(super) fn read(dwarf: gimli::Dwarf<Reader<'s>>, split: SplitSource<'s>) -> Self {
+        let mut units = Self { split: Some(split), ..Self::without_addresses(dwarf) };
+        let in_aranges = aranges(&units.dwarf);
+        let mut found = Vec::new();
+        for (index, unit) in units.units.iter().enumerate() {
+            // Types, and what units share, have no code.
+            if matches!(unit.header.type_(), UnitType::Type { .. } | UnitType::SplitType { .. } | UnitType::Partial) {
+                continue;
+            }
+            let before = found.len();
+            match unit.place().and_then(|place| in_aranges.get(&place)) {
+                // Compilers that write this table write all of a unit's code into it.
+                Some(ranges) => found.extend(ranges.iter().map(|range| (range.clone(), index))),
+                None => {
+                    let Some(content) = unit.content(&units) else { continue };
+                    let mut ranges = content.unit_ranges().ok();
+                    while let Some(Ok(Some(range))) = ranges.as_mut().map(gimli::RangeIter::next) {
+                        found.push((range.begin..range.end, index));
+                    }
+                }
+            }
+            if found[before..].iter().all(|(range, _)| range.is_empty()) {
+                units.rangeless.push(index);
+            }
+        }
+        units.ranges = found.into_iter().collect();
+        units
+    }
+
+    /// The units of a file that is only referred to.
+    pub(super) fn without_addresses(mut dwarf: gimli::Dwarf<Reader<'s>>) -> Self {
+        // Some compilers give each unit abbreviations of its own, others have one list for all.
+        dwarf.populate_abbreviations_cache(AbbreviationsCacheStrategy::Duplicates);
+        let mut units = Vec::new();
         let mut headers = dwarf.units();
         while let Ok(Some(header)) = headers.next() {
-            let mut ranges =
-                header.debug_info_offset().and_then(|offset| in_aranges.remove(&offset)).unwrap_or_default();
-            // addr2line passes over a unit that cannot be read as well.
-            let Ok(unit) = dwarf.unit(header) else { continue };
-            let mut own = dwarf.unit_ranges(&unit);
-            while let Ok(Some(range)) = own.as_mut().map_or(Ok(None), |own| own.next()) {
-                ranges.push(range.begin..range.end);
-            }
-            ranges.retain(|range| range.start < range.end);
-            let index = units.len();
-            if ranges.is_empty() {
-                rangeless.push(index);
-            }
-            found.extend(ranges.into_iter().map(|range| (range, index)));
-            units.push(Unit { unit, functions: OnceCell::new(), is_shallow: OnceCell::new() });
+            units.push(Unit::new(header));
         }
-        found.sort_unstable_by_key(|(range, index)| (range.start, *index));
-        let mut reach = 0;
-        let with_reach = |(range, index): (Range<u64>, usize)| {
-            reach = range.end.max(reach);
-            (range, reach, index)
-        };
-        let ranges = found.into_iter().map(with_reach).collect();
-        Self { units, ranges, rangeless }
+        let ranges = std::iter::empty().collect();
+        Self { dwarf, split: None, units, ranges, rangeless: Vec::new(), ranges_of_lines: OnceCell::new() }
     }
 
-    /// Units that say that the address is theirs.
-    pub(super) fn covering(&self, address: u64) -> impl Iterator<Item = &Unit<'s>> {
-        let before = self.ranges.partition_point(|(range, ..)| range.start <= address);
-        let near = self.ranges[..before].iter().rev().take_while(move |(_, reach, _)| *reach > address);
-        near.filter(move |(range, ..)| range.contains(&address)).map(|(.., index)| &self.units[*index])
+    pub(super) fn is_empty(&self) -> bool {
+        self.units.is_empty()
     }
 
-    /// The unit that an offset in `.debug_info` falls into, and the offset in it.
-    pub(super) fn at(&self, offset: DebugInfoOffset<usize>) -> Option<(&Unit<'s>, UnitOffset<usize>)> {
+    /// Units that say that the address is theirs, in the order of their places: where several do (a function that each of
+    /// them has, of which the linker kept one), the first is right, as that is the one that was kept.
+    pub(super) fn covering(&self, address: u64) -> Vec<&Unit<'s>> {
+        let mut found: Vec<usize> = self.ranges.covering(address).collect();
+        if found.is_empty() && !self.rangeless.is_empty() {
+            found = self.ranges_of_lines.get_or_init(|| self.read_ranges_of_lines()).covering(address).collect();
+        }
+        found.sort_unstable();
+        found.dedup();
+        found.into_iter().map(|index| &self.units[index]).collect()
+    }
+
+    fn read_ranges_of_lines(&self) -> RangeMap<usize> {
+        let lines = |index: &usize| Some((*index, self.units[*index].lines(self)?));
+        let ranges =
+            |(index, lines): (usize, &Lines)| lines.ranges().map(move |range| (range, index)).collect::<Vec<_>>();
+        self.rangeless.iter().filter_map(lines).flat_map(ranges).collect()
+    }
+
+    /// The entry at an offset in `.debug_info`.
+    pub(super) fn at(&self, offset: DebugInfoOffset<usize>) -> Option<(Entries<'_, 's>, UnitOffset<usize>)> {
         let after = self.units.partition_point(|unit| unit.place().is_some_and(|start| start <= offset));
         let unit = self.units[..after].last()?;
-        Some((unit, offset.to_unit_offset(&unit.unit.header)?))
-    }
-
-    /// Whether addr2line may be asked about the address.
-    pub(super) fn are_shallow_at(&self, dwarf: &gimli::Dwarf<Reader<'s>>, address: u64) -> bool {
-        let mut covering = self.covering(address).peekable();
-        if covering.peek().is_some() {
-            covering.all(|unit| unit.is_shallow(dwarf))
-        } else {
-            self.rangeless.iter().all(|index| self.units[*index].is_shallow(dwarf))
-        }
+        let entries = Entries { unit: unit.content(self)?, others: Some(self) };
+        Some((entries, offset.to_unit_offset(&unit.header)?))
     }
 }
 
+/// What `.debug_aranges` says, by unit; a unit of which it has no code is not in it.
 fn aranges(dwarf: &gimli::Dwarf<Reader<'_>>) -> HashMap<DebugInfoOffset<usize>, Vec<Range<u64>>> {
-    let mut by_offset: HashMap<_, Vec<_>> = HashMap::new();
+    let mut by_unit: HashMap<_, Vec<_>> = HashMap::new();
     let mut sets = dwarf.debug_aranges.headers();
     while let Ok(Some(set)) = sets.next() {
-        let ranges = by_offset.entry(set.debug_info_offset()).or_default();
         let mut entries = set.entries();
         while let Ok(Some(entry)) = entries.next() {
-            ranges.push(entry.range().begin..entry.range().end);
+            let range = entry.range();
+            if range.begin < range.end {
+                by_unit.entry(set.debug_info_offset()).or_default().push(range.begin..range.end);
+            }
         }
     }
-    by_offset
+    by_unit
 }

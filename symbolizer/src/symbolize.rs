@@ -4,7 +4,7 @@ use crate::address::ImageAddress;
 use crate::debug_files::{DebugFiles, Wanted};
 use crate::demangle::demangle;
 use crate::frame::{Frame, NameSource, NoName};
-use crate::image::{Elf, ImageFile, ImageFiles, Segments, Sources};
+use crate::image::{Elf, ImageFile, ImageFiles, Segments, Sources, Worker};
 use crate::modules::{self, Candidate, Module, Place, Search, SearchPlaces, Verdict};
 use crate::profile::{Function, FunctionId, Line, Profile};
 use crate::report::{ImageReport, Report};
@@ -184,8 +184,13 @@ impl Answers {
                 .push((location, Answer::Unnamed(profile.fallback_name(&profile.locations[location]).into_owned())));
         }
         asked.sort_unstable();
-        let found: Vec<_> = asked.par_chunks(chunk_size(asked.len())).map(|chunk| look_up(&sources, chunk)).collect();
-        for ((address, location), found) in asked.into_iter().zip(found.into_iter().flatten()) {
+        let look_up = |worker: &mut Worker<'_, '_>, (address, _): &(ImageAddress, usize)| {
+            let mut frames = Vec::new();
+            worker.frames(*address, &mut frames).map(|source| (source, frames))
+        };
+        let found = asked.par_iter().with_min_len(in_a_row(asked.len())).map_init(|| sources.worker(), look_up);
+        let found: Vec<Found> = found.collect();
+        for ((address, location), found) in asked.into_iter().zip(found) {
             let answer = match found {
                 Ok((source, frames)) => {
                     *self.report.resolved.entry(source).or_default() += 1;
@@ -241,24 +246,14 @@ fn image_addresses(
     (inside, outside)
 }
 
-/// Addresses that one thread looks up in a row. Neighbours share compilation units, and each thread parses the units of
-/// its own addresses, so chunks are as large as an even split allows; below the minimum a second thread costs more
-/// (reading the list of units again) than it saves.
-fn chunk_size(addresses: usize) -> usize {
-    const CHUNK_MIN: usize = 32;
-    addresses.div_ceil(rayon::current_num_threads()).max(CHUNK_MIN)
+/// Addresses that one thread looks up in a row, at least. Neighbours share compilation units, and each row reads the units of
+/// its own addresses: rows are long, but short enough that a thread that has finished early finds another one.
+fn in_a_row(addresses: usize) -> usize {
+    const MIN: usize = 24;
+    addresses.div_ceil(4 * rayon::current_num_threads()).max(MIN)
 }
 
 type Found = Result<(NameSource, Vec<Frame>), NoName>;
-
-fn look_up(sources: &Sources<'_>, addresses: &[(ImageAddress, usize)]) -> Vec<Found> {
-    let worker = sources.worker();
-    let look_up = |(address, _): &(ImageAddress, usize)| {
-        let mut frames = Vec::new();
-        worker.frames(*address, &mut frames).map(|source| (source, frames))
-    };
-    addresses.iter().map(look_up).collect()
-}
 
 /// Puts answers into the profile.
 struct Writer<'p> {

@@ -15,6 +15,10 @@ pub(super) fn u8_at(bytes: &[u8], at: u64) -> Option<u8> {
     bytes.get(usize::try_from(at).ok()?).copied()
 }
 
+pub(super) fn u16_at(bytes: &[u8], at: u64) -> Option<u16> {
+    slice_at(bytes, at, 2)?.try_into().ok().map(u16::from_le_bytes)
+}
+
 pub(super) fn u32_at(bytes: &[u8], at: u64) -> Option<u32> {
     slice_at(bytes, at, 4)?.try_into().ok().map(u32::from_le_bytes)
 }

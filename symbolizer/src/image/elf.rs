@@ -131,10 +131,6 @@ impl<'a> Elf<'a> {
         self.ctx.container == Container::Big
     }
 
-    pub(super) fn ctx(&self) -> Ctx {
-        self.ctx
-    }
-
     /// The section headers.
     pub(super) fn sections(&self) -> &[SectionHeader] {
         &self.sections

@@ -13,6 +13,7 @@ mod file;
 mod gnu_debugdata;
 mod gopclntab;
 mod names;
+mod ranges;
 mod relocations;
 mod segments;
 mod sources;

@@ -45,7 +45,7 @@ impl Segments {
     }
 
     /// The segments, executable ones first.
-    pub fn iter(&self) -> impl Iterator<Item = &Segment> {
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Segment> {
         self.0.iter()
     }
 

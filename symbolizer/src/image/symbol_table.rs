@@ -1,11 +1,12 @@
-use super::bytes::{c_str_at, slice_at};
+use super::bytes::{c_str_at, slice_at, u16_at, u32_at, u64_at};
 use super::elf::Elf;
 use super::names::Names;
+use super::ranges::RangeMap;
 use crate::address::ImageAddress;
 use crate::frame::{Frame, NameSource, NoName};
 use goblin::elf::header::EM_ARM;
 use goblin::elf::section_header::{SHN_UNDEF, SHT_NOBITS};
-use goblin::elf::sym::{STB_GLOBAL, STB_LOCAL, STB_WEAK, STT_FUNC, STT_GNU_IFUNC, Symtab};
+use goblin::elf::sym::{STB_GLOBAL, STB_LOCAL, STB_WEAK, STT_FUNC, STT_GNU_IFUNC, st_bind, st_type};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -17,17 +18,46 @@ use std::sync::Arc;
 pub struct SymbolTable<'a> {
     source: NameSource,
     strings: Cow<'a, [u8]>,
-    /// By start; one for each start.
-    symbols: Vec<Symbol>,
+    symbols: RangeMap<Symbol>,
 }
 
-#[derive(Debug)]
-struct Symbol {
-    start: u64,
-    end: u64,
-    /// The largest `end` of this symbol and all before it: how far back a covering symbol can stand.
-    reach: u64,
+/// An entry of the table as it stands in the file.
+struct Entry {
     name: u32,
+    info: u8,
+    section: u16,
+    value: u64,
+    size: u64,
+}
+
+impl Entry {
+    /// ```text
+    /// 64 bit:  0 st_name u32 · 4 st_info u8 · 5 st_other u8 · 6 st_shndx u16 · 8 st_value u64 · 16 st_size u64
+    /// 32 bit:  0 st_name u32 · 4 st_value u32 · 8 st_size u32 · 12 st_info u8 · 13 st_other u8 · 14 st_shndx u16
+    /// ```
+    fn read(entry: &[u8], is_64: bool) -> Option<Self> {
+        let name = u32_at(entry, 0)?;
+        Some(if is_64 {
+            Self {
+                name,
+                info: *entry.get(4)?,
+                section: u16_at(entry, 6)?,
+                value: u64_at(entry, 8)?,
+                size: u64_at(entry, 16)?,
+            }
+        } else {
+            let (value, size) = (u32_at(entry, 4)?.into(), u32_at(entry, 8)?.into());
+            Self { name, info: *entry.get(12)?, section: u16_at(entry, 14)?, value, size }
+        })
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Symbol {
+    /// Where in the strings.
+    name: u32,
+    /// `STB_…`
+    binding: u8,
 }
 
 impl<'a> SymbolTable<'a> {
@@ -38,52 +68,20 @@ impl<'a> SymbolTable<'a> {
             NameSource::Dynsym => ".dynsym",
             _ => ".symtab",
         })?;
-        // Section headers may be gone or false in a damaged file; goblin would believe the count.
-        elf.raw_content(section)?;
-        let entry_size = if elf.is_64() { 24 } else { 16 };
-        let count = section.sh_size / entry_size;
-        let table = Symtab::parse(
-            elf.bytes(),
-            usize::try_from(section.sh_offset).ok()?,
-            usize::try_from(count).ok()?,
-            elf.ctx(),
-        )
-        .ok()?;
+        let entries = elf.raw_content(section)?.chunks_exact(if elf.is_64() { 24 } else { 16 });
         let strings = elf.sections().get(section.sh_link as usize).filter(|s| s.sh_type != SHT_NOBITS)?;
         let strings = slice_at(elf.bytes(), strings.sh_offset, strings.sh_size)?;
 
         let is_arm = elf.machine() == EM_ARM;
-        let mut found: Vec<(u64, u64, u8, u32)> = Vec::new();
-        for symbol in &table {
-            if !matches!(symbol.st_type(), STT_FUNC | STT_GNU_IFUNC) || symbol.st_shndx == SHN_UNDEF as usize {
-                continue;
-            }
+        let symbol = |entry: Entry| {
+            let is_function = matches!(st_type(entry.info), STT_FUNC | STT_GNU_IFUNC);
             // Bit 0 of an ARM function's value says that it is Thumb code.
-            let start = if is_arm { symbol.st_value & !1 } else { symbol.st_value };
-            let Some(end) = start.checked_add(symbol.st_size).filter(|end| *end > start) else { continue };
-            if strings.get(symbol.st_name).is_some_and(|first| *first != 0) {
-                found.push((start, end, symbol.st_bind(), symbol.st_name as u32));
-            }
-        }
-        // Names are read only where several symbols start together.
-        found.sort_unstable_by_key(|(start, ..)| *start);
-        let rank = |(_, _, binding, name): &(u64, u64, u8, u32)| {
-            (Rank::of(*binding, c_str_at(strings, u64::from(*name)).unwrap_or_default()), *name)
+            let start = if is_arm { entry.value & !1 } else { entry.value };
+            let end = start.checked_add(entry.size)?;
+            let symbol = Symbol { name: entry.name, binding: st_bind(entry.info) };
+            (is_function && u32::from(entry.section) != SHN_UNDEF).then_some((start..end, symbol))
         };
-        let best = |together: &[(u64, u64, u8, u32)]| match together {
-            [only] => Some(*only),
-            _ => together.iter().min_by_key(|symbol| rank(symbol)).copied(),
-        };
-
-        let mut reach = 0;
-        let symbols: Vec<_> = found
-            .chunk_by(|a, b| a.0 == b.0)
-            .filter_map(best)
-            .map(|(start, end, _, name)| {
-                reach = end.max(reach);
-                Symbol { start, end, reach, name }
-            })
-            .collect();
+        let symbols: RangeMap<_> = entries.filter_map(|entry| symbol(Entry::read(entry, elf.is_64())?)).collect();
         (!symbols.is_empty()).then_some(Self { source, strings: Cow::Borrowed(strings), symbols })
     }
 
@@ -92,10 +90,16 @@ impl<'a> SymbolTable<'a> {
         SymbolTable { source, strings: Cow::Owned(self.strings.into_owned()), symbols: self.symbols }
     }
 
-    /// The innermost symbol that covers the address.
-    fn find(&self, address: ImageAddress) -> Option<&Symbol> {
-        let before = self.symbols.partition_point(|s| s.start <= address.0);
-        self.symbols[..before].iter().rev().take_while(|s| s.reach > address.0).find(|s| s.end > address.0)
+    /// The name of the innermost symbol that covers the address.
+    fn find(&self, address: ImageAddress) -> Option<&[u8]> {
+        let mut covering = self.symbols.covering(address.0).peekable();
+        let start = covering.peek()?.0.start;
+        let name = |(_, symbol): (_, Symbol)| {
+            let name = c_str_at(&self.strings, symbol.name.into()).filter(|name| !name.is_empty())?;
+            Some((Rank::of(symbol.binding, name), symbol.name, without_version(name)))
+        };
+        let together = covering.take_while(|(range, _)| range.start == start);
+        together.filter_map(name).min().map(|(.., name)| name)
     }
 }
 
@@ -105,9 +109,8 @@ impl Names for SymbolTable<'_> {
     }
 
     fn frames(&self, address: ImageAddress, frames: &mut Vec<Frame>) -> Result<(), NoName> {
-        let symbol = self.find(address).ok_or(NoName::NoSymbol)?;
-        let name = c_str_at(&self.strings, u64::from(symbol.name)).ok_or(NoName::NoSymbol)?;
-        frames.push(Frame { function: Arc::from(String::from_utf8_lossy(without_version(name))), ..Frame::default() });
+        let name = self.find(address).ok_or(NoName::NoSymbol)?;
+        frames.push(Frame { function: Arc::from(String::from_utf8_lossy(name)), ..Frame::default() });
         Ok(())
     }
 }
@@ -146,33 +149,30 @@ fn without_version(name: &[u8]) -> &[u8] {
 mod tests {
     use super::*;
 
-    fn table(symbols: &[(u64, u64)]) -> SymbolTable<'static> {
-        let mut reach = 0;
-        let symbols = symbols
-            .iter()
-            .map(|&(start, end)| {
-                reach = end.max(reach);
-                Symbol { start, end, reach, name: 0 }
-            })
-            .collect();
-        SymbolTable { source: NameSource::Symtab, strings: Cow::Borrowed(b"f\0"), symbols }
-    }
-
     #[test]
     fn only_within_a_symbol() {
-        let table = table(&[(0x100, 0x200), (0x120, 0x130), (0x300, 0x301)]);
+        let symbol = |(start, end, name): (u64, u64, u32)| (start..end, Symbol { name, binding: STB_GLOBAL });
+        let symbols = [(0x100, 0x200, 0), (0x120, 0x130, 2), (0x120, 0x128, 4), (0x300, 0x301, 7), (0x400, 0x500, 1)];
+        let table = SymbolTable {
+            source: NameSource::Symtab,
+            strings: Cow::Borrowed(b"a\0b\0_c\0d\0"),
+            symbols: symbols.into_iter().map(symbol).collect(),
+        };
         for (address, expected) in [
             (0xff, None),
-            (0x100, Some(0x100)),
-            (0x120, Some(0x120)),
-            (0x12f, Some(0x120)),
-            (0x130, Some(0x100)),
-            (0x1ff, Some(0x100)),
+            (0x100, Some("a")),
+            (0x120, Some("b")),
+            (0x12f, Some("b")),
+            (0x130, Some("a")),
+            (0x1ff, Some("a")),
             (0x200, None),
-            (0x300, Some(0x300)),
+            (0x300, Some("d")),
             (0x301, None),
+            // Without a name.
+            (0x400, None),
         ] {
-            assert_eq!(table.find(ImageAddress(address)).map(|s| s.start), expected, "{address:#x}");
+            let expected = expected.map(str::as_bytes);
+            assert_eq!(table.find(ImageAddress(address)), expected, "{address:#x}");
         }
     }
 

@@ -5,10 +5,12 @@
 //! small part of it. What is missed by that, functions inside of what was stepped over, is found by a second reading that
 //! steps over nothing. Nothing here recurses, however deep entries are nested.
 
-use super::ranges::RangeMap;
 use super::sections::Reader;
+use super::walk::Walk;
+use crate::image::ranges::RangeMap;
 use gimli::{
-    Attribute, AttributeSpecification, AttributeValue, DwTag, EntriesRaw, RangeListsOffset, UnitOffset, UnitRef,
+    Abbreviation, Attribute, AttributeSpecification, AttributeValue, DwTag, EntriesRaw, RangeListsOffset, UnitOffset,
+    UnitRef,
 };
 use std::ops::Range;
 
@@ -44,54 +46,34 @@ pub(super) struct InlinedCall {
 impl Functions {
     /// Those on the levels where compilers put them.
     pub(super) fn read(unit: UnitRef<'_, Reader<'_>>) -> gimli::Result<Self> {
-        Self::read_levels(unit, true)
+        Self::read_levels(unit, |abbreviation| !holds_functions(abbreviation.tag()))
     }
 
     /// Those inside of types and of other functions as well.
     pub(super) fn read_all(unit: UnitRef<'_, Reader<'_>>) -> gimli::Result<Self> {
-        Self::read_levels(unit, false)
+        Self::read_levels(unit, |_| false)
     }
 
-    fn read_levels(unit: UnitRef<'_, Reader<'_>>, usual: bool) -> gimli::Result<Self> {
-        let (mut by_address, mut are_all) = (Vec::new(), true);
-        let mut entries = unit.entries_raw(None)?;
-        while !entries.is_empty() {
-            let entry = entries.next_offset();
+    fn read_levels(unit: UnitRef<'_, Reader<'_>>, may_step_over: fn(&Abbreviation) -> bool) -> gimli::Result<Self> {
+        let mut by_address = Vec::new();
+        let mut walk = Walk::new(unit, is_function_with_code, may_step_over)?;
+        while let Some(entry) = walk.next()? {
+            let mut entries = unit.entries_raw(Some(entry))?;
             let Some(abbreviation) = entries.read_abbreviation()? else { continue };
-            let attributes = abbreviation.attributes();
-            let next = if usual && abbreviation.has_children() && !holds_functions(abbreviation.tag()) {
-                attributes.iter().position(|spec| spec.name() == gimli::DW_AT_sibling)
-            } else {
-                None
-            };
-            // A declaration, or one that only exists inlined, says nothing about addresses.
-            let is_function = abbreviation.tag() == gimli::DW_TAG_subprogram && attributes.iter().any(Extent::is_part);
             let (mut extent, mut sibling) = (Extent::default(), None);
-            if is_function {
-                for spec in attributes {
-                    let attribute = entries.read_attribute(*spec)?;
-                    match attribute.value() {
-                        AttributeValue::UnitRef(next) if spec.name() == gimli::DW_AT_sibling => sibling = Some(next),
-                        _ => extent.take(unit, &attribute)?,
-                    }
+            for spec in abbreviation.attributes() {
+                let attribute = entries.read_attribute(*spec)?;
+                match attribute.value() {
+                    AttributeValue::UnitRef(next) if spec.name() == gimli::DW_AT_sibling => sibling = Some(next),
+                    _ => extent.take(unit, &attribute)?,
                 }
-                extent.each(unit, |range| by_address.push((range, entry)))?;
-            } else if let Some(next) = next {
-                entries.skip_attributes(&attributes[..next])?;
-                if let AttributeValue::UnitRef(next) = entries.read_attribute(attributes[next])?.value() {
-                    sibling = Some(next);
-                }
-                entries.skip_attributes(&attributes[next + 1..])?;
-            } else {
-                entries.skip_attributes(attributes)?;
             }
-            // Never back: the entries would be read for ever.
-            if let Some(sibling) = sibling.filter(|sibling| next.is_some() && *sibling > entries.next_offset()) {
-                entries = unit.entries_raw(Some(sibling))?;
-                are_all = false;
+            extent.each(unit, |range| by_address.push((range, entry)))?;
+            if let Some(sibling) = sibling.filter(|_| may_step_over(abbreviation)) {
+                walk.step_to(sibling)?;
             }
         }
-        Ok(Self { by_address: by_address.into_iter().collect(), are_all })
+        Ok(Self { by_address: by_address.into_iter().collect(), are_all: !walk.has_stepped_over() })
     }
 
     /// Whether nothing was stepped over.
@@ -101,8 +83,13 @@ impl Functions {
 
     /// Entry of the function at the address.
     pub(super) fn at(&self, address: u64) -> Option<UnitOffset<usize>> {
-        self.by_address.covering(address).next()
+        self.by_address.covering(address).next().map(|(_, entry)| entry)
     }
+}
+
+/// A declaration, or a function that only exists inlined, says nothing about addresses.
+fn is_function_with_code(abbreviation: &Abbreviation) -> bool {
+    abbreviation.tag() == gimli::DW_TAG_subprogram && abbreviation.attributes().iter().any(Extent::is_part)
 }
 
 /// Functions stand on the level of the unit and of namespaces. Compilers that put them into types as well (LLVM for some

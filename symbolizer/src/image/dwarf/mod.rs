@@ -3,14 +3,15 @@
 mod function;
 mod functions;
 mod kept;
+mod line_program;
 mod lines;
 mod names;
 mod origin;
-mod ranges;
 mod sections;
 mod source_files;
 mod split;
 mod units;
+mod walk;
 
 pub use names::DwarfNames;
 pub use sections::{Dwarf, DwarfFiles};

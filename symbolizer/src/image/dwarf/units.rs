@@ -1,9 +1,9 @@
 use super::functions::Functions;
 use super::lines::Lines;
-use super::ranges::RangeMap;
 use super::sections::Reader;
 use super::source_files;
 use super::split::{SplitSource, SplitUnit};
+use crate::image::ranges::RangeMap;
 use gimli::{AbbreviationsCacheStrategy, DebugInfoOffset, UnitHeader, UnitOffset, UnitRef, UnitType};
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
@@ -18,7 +18,7 @@ pub(super) struct Unit<'s> {
     split: OnceCell<Option<Box<SplitUnit<'s>>>>,
     functions: OnceCell<Option<Functions>>,
     all_functions: OnceCell<Option<Functions>>,
-    lines: OnceCell<Lines>,
+    lines: OnceCell<Lines<'s>>,
     files: RefCell<HashMap<u64, Option<Arc<str>>>>,
 }
 
@@ -79,9 +79,9 @@ impl<'s> Unit<'s> {
         self.all_functions.get_or_init(|| read(Functions::read_all)).as_ref()?.at(address)
     }
 
-    pub(super) fn lines(&self, units: &Units<'s>) -> Option<&Lines> {
+    pub(super) fn lines(&self, units: &Units<'s>) -> Option<&Lines<'s>> {
         let unit = self.content(units)?;
-        Some(self.lines.get_or_init(|| Lines::read(unit)))
+        Some(self.lines.get_or_init(|| Lines::new(unit)))
     }
 
     /// Path of a file in its file table.
@@ -154,10 +154,11 @@ impl<'s> Units<'s> {
     /// Units that say that the address is theirs, in the order of their places: where several do (a function that each of
     /// them has, of which the linker kept one), the first is right, as that is the one that was kept.
     pub(super) fn covering(&self, address: u64) -> Vec<&Unit<'s>> {
-        let mut found: Vec<usize> = self.ranges.covering(address).collect();
-        if found.is_empty() && !self.rangeless.is_empty() {
-            found = self.ranges_of_lines.get_or_init(|| self.read_ranges_of_lines()).covering(address).collect();
+        let mut ranges = &self.ranges;
+        if ranges.covering(address).next().is_none() && !self.rangeless.is_empty() {
+            ranges = self.ranges_of_lines.get_or_init(|| self.read_ranges_of_lines());
         }
+        let mut found: Vec<usize> = ranges.covering(address).map(|(_, index)| index).collect();
         found.sort_unstable();
         found.dedup();
         found.into_iter().map(|index| &self.units[index]).collect()
@@ -165,8 +166,7 @@ impl<'s> Units<'s> {
 
     fn read_ranges_of_lines(&self) -> RangeMap<usize> {
         let lines = |index: &usize| Some((*index, self.units[*index].lines(self)?));
-        let ranges =
-            |(index, lines): (usize, &Lines)| lines.ranges().map(move |range| (range, index)).collect::<Vec<_>>();
+        let ranges = |(index, lines): (usize, &Lines<'s>)| lines.ranges().into_iter().map(move |range| (range, index));
         self.rangeless.iter().filter_map(lines).flat_map(ranges).collect()
     }
 

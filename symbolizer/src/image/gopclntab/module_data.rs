@@ -41,7 +41,8 @@ impl ModuleData {
     fn find_by_content(elf: &Elf<'_>, header_address: ImageAddress, header: &Header) -> Option<Self> {
         let bytes = header_address.0.to_le_bytes();
         let pointer = &bytes[..header.pointer_size as usize];
-        elf.segments().iter().filter(|s| !s.executable).find_map(|segment| {
+        // It is writable data, which linkers put last.
+        elf.segments().iter().filter(|s| !s.executable).rev().find_map(|segment| {
             let tail = elf.tail_at(segment.address)?;
             memmem::find_iter(tail, pointer)
                 .map(|at| ImageAddress(segment.address.0.wrapping_add(at as u64)))

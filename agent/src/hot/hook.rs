@@ -23,10 +23,10 @@ unsafe extern "C" fn backtrace(vector: *mut *mut c_void, length: *mut c_uint, ca
     let start = arch::capture();
     let walk = AssertUnwindSafe(|| {
         let mut scratch = POOL.take()?;
-        let (table, cache) = scratch.parts()?;
+        let (table, caches) = scratch.parts()?;
         // SAFETY: jemalloc gives a vector with room for `capacity` addresses; `usize` and pointers have one layout.
         let frames = unsafe { std::slice::from_raw_parts_mut(vector.cast::<usize>(), capacity as usize) };
-        Some(walk::walk(table, cache, start, frames))
+        Some(walk::walk(table, caches, start, frames))
     });
     // Nothing here panics; a dependency that does must not abort the host.
     match catch_unwind(walk) {

@@ -3,7 +3,8 @@
 //! Two tables of fixed size, both open addressing over atomics, in one anonymous mapping that is touched only where
 //! something is stored. Nothing waits and nothing is allocated:
 //!
-//! * samples, keyed by pointer. A pointer is looked for in a window of [`WINDOW`] slots from where it hashes to. A full
+//! * samples, keyed by pointer. A pointer is looked for in a few of the first slots, then in a window of [`WINDOW`] of the
+//!   others, from where it hashes to. A host with few live samples so touches few pages, however many come and go. A full
 //!   window drops the sample (counted). A free is never lost: it finds its slot or there was none. Nobody else handles
 //!   the same pointer meanwhile: an allocation is recorded before `malloc` returns and forgotten before `free` does.
 //! * sites, keyed by the hash of the stack. They are never removed, only all together at a reset.
@@ -18,12 +19,16 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering::
 
 /// Live samples that fit: at the usual 2^19 bytes a sample, 128 GiB.
 const SAMPLES: usize = if cfg!(miri) { 1 << 10 } else { 1 << 18 };
+/// Those of them that are tried first.
+const FIRST: usize = SAMPLES / 64;
 /// Allocation stacks that fit.
 const SITES: usize = if cfg!(miri) { 1 << 9 } else { 1 << 16 };
 /// Frames of all sites together that fit.
 const FRAMES: usize = if cfg!(miri) { 1 << 11 } else { 1 << 21 };
 /// Slots in which a key can be.
 const WINDOW: usize = 64;
+/// The same among the first samples.
+const FIRST_WINDOW: usize = 8;
 /// How long a reset waits for hooks that are running before it leaves the old tables mapped.
 const QUIESCE_ROUNDS: usize = 1000;
 
@@ -152,7 +157,7 @@ impl Tables {
             return;
         };
         self.sites[site].count(usable, f64::from_bits(self.period_bits.load(Relaxed)));
-        for slot in window(hash_word(ptr), SAMPLES) {
+        for slot in sample_slots(ptr) {
             let key = &self.sample_keys[slot];
             let now = key.load(Relaxed);
             if now > FREED || key.compare_exchange(now, BUSY, Acquire, Relaxed).is_err() {
@@ -175,7 +180,7 @@ impl Tables {
     /// there twice; the size tells which one is meant.
     fn remove(&self, ptr: u64, usable: u64) {
         let mut other = None;
-        for slot in window(hash_word(ptr), SAMPLES) {
+        for slot in sample_slots(ptr) {
             match self.sample_keys[slot].load(Acquire) {
                 EMPTY => break,
                 key if key != ptr => {}
@@ -197,8 +202,14 @@ impl Tables {
     /// Index of a stack's site, made if need be; `None` when there is no room.
     fn site(&self, stack: &[u64]) -> Option<usize> {
         let hash = hash_stack(stack);
-        for slot in window(hash, SITES) {
-            match self.site_keys[slot].compare_exchange(EMPTY, hash, AcqRel, Acquire) {
+        for slot in window(hash, WINDOW, SITES) {
+            let key = &self.site_keys[slot];
+            // Nearly always it is known, and then nothing is written.
+            let found = match key.load(Acquire) {
+                EMPTY => key.compare_exchange(EMPTY, hash, AcqRel, Acquire),
+                found => Err(found),
+            };
+            match found {
                 Ok(_) => {
                     self.write_stack(slot, stack, hash);
                     return Some(slot);
@@ -250,9 +261,16 @@ fn add_f64(cell: &AtomicU64, value: f64) {
     }
 }
 
-fn window(hash: u64, capacity: usize) -> impl Iterator<Item = usize> {
+/// Where a sample can be, in the order in which slots are tried.
+fn sample_slots(ptr: u64) -> impl Iterator<Item = usize> {
+    let hash = hash_word(ptr);
+    let others = window(hash, WINDOW, SAMPLES - FIRST).map(|slot| FIRST + slot);
+    window(hash, FIRST_WINDOW, FIRST).chain(others)
+}
+
+fn window(hash: u64, slots: usize, capacity: usize) -> impl Iterator<Item = usize> {
     let first = hash as usize;
-    (0..WINDOW).map(move |step| first.wrapping_add(step) % capacity)
+    (0..slots).map(move |step| first.wrapping_add(step) % capacity)
 }
 
 /// A mix of all bits (the finaliser of MurmurHash3).
@@ -429,6 +447,29 @@ mod tests {
         remove(0x1000, 5120);
         let live: Vec<_> = view().into_iter().flat_map(|site| site.live).collect();
         assert_eq!(live.iter().map(|sample| sample.size).collect::<Vec<_>>(), [9000]);
+    }
+
+    #[test]
+    fn few_live_samples_stay_among_the_first_slots() {
+        let _alone = ALONE.lock().unwrap();
+        assert!(reset(10));
+        let mut used = std::collections::BTreeSet::new();
+        for n in 0..SAMPLES as u64 {
+            add(0x1000 + n * 64, 64, 64, &[7]);
+            if n >= 10 {
+                remove(0x1000 + (n - 10) * 64, 64);
+            }
+            if n % 1009 == 0 {
+                let inside = Inside::enter().unwrap();
+                let keys = inside.tables().sample_keys.iter().enumerate();
+                used.extend(keys.filter(|(_, key)| key.load(Relaxed) != EMPTY).map(|(slot, _)| slot));
+            }
+            if cfg!(miri) && n > 300 {
+                break;
+            }
+        }
+        assert!(used.iter().all(|slot| *slot < FIRST), "{:?}", used.last());
+        assert_eq!(counts(), (10, 0));
     }
 
     #[test]

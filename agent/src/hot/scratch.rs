@@ -1,9 +1,9 @@
 //! Scratch space for walks, and the publication of the module table.
 //!
-//! A walk needs framehop's cache (some 15 KiB with its preallocated unwind rows) and the module table. The cache cannot
-//! be a thread-local: its destructor would run in threads of the host, and a first use would allocate inside `malloc`.
+//! A walk needs framehop's caches (some 15 KiB each, with preallocated unwind rows) and the module table. They cannot
+//! be thread-locals: a destructor would run in threads of the host, and a first use would allocate inside `malloc`.
 //! So there is a fixed pool, filled before the hook is installed. A thread starts at the slot its thread pointer hashes
-//! to and so nearly always finds its own warm cache again.
+//! to and so nearly always finds its own warm caches again.
 //!
 //! A taken slot also protects the table its walk uses (a hazard pointer): [`publish`] frees an old table only when no
 //! slot names it. The hook never waits; only the publisher does, on its own thread.
@@ -16,10 +16,28 @@ use std::ptr;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-pub(super) type HookCache = CacheNative<FixedStorage>;
+/// Unwind rules by address. One of framehop's caches has a fixed number of places, too few for a large C++ program, where
+/// each rule that has to be worked out again costs as much as ten frames; so there are several.
+pub(super) struct HookCaches([CacheNative<FixedStorage>; CACHES]);
+
+const CACHES: usize = 4;
+/// Places in one of them.
+const PLACES: u64 = 509;
+
+impl HookCaches {
+    fn new() -> Self {
+        Self(std::array::from_fn(|_| CacheNative::new_in()))
+    }
+
+    /// The one for an address: together they are like one with as many times the places.
+    #[inline]
+    pub(super) fn at(&mut self, address: u64) -> &mut CacheNative<FixedStorage> {
+        &mut self.0[(address / PLACES) as usize % CACHES]
+    }
+}
 
 /// Threads that can unwind at the same moment. More need as many threads preempted in the middle of a walk.
-const SLOTS: usize = 64;
+const SLOTS: usize = 32;
 /// Slots that a thread tries before it gives up.
 const TRIES: usize = SLOTS;
 
@@ -37,15 +55,15 @@ pub(crate) struct Pool {
 
 struct Slot {
     /// Table in use by the walk that holds the slot; null when the slot is free; dangling-but-unique [`EMPTY`] when the
-    /// slot has no cache yet.
+    /// slot has no caches yet.
     table: AtomicPtr<ModuleTable>,
-    cache: UnsafeCell<Option<HookCache>>,
+    caches: UnsafeCell<Option<HookCaches>>,
 }
 
 /// Marks a slot that cannot be taken. Never dereferenced.
 const EMPTY: *mut ModuleTable = ptr::without_provenance_mut(1);
 
-// SAFETY: `cache` is only touched by the thread that took the slot by a compare-and-swap of `table`, or by `fill` while
+// SAFETY: `caches` is only touched by the thread that took the slot by a compare-and-swap of `table`, or by `fill` while
 // the slot is EMPTY, which nobody else can take.
 unsafe impl Sync for Slot {}
 // SAFETY: the raw pointers in `retired` are owned; the tables behind them are immutable and own plain data.
@@ -53,7 +71,7 @@ unsafe impl Sync for Pool {}
 
 impl Slot {
     const fn new() -> Self {
-        Self { table: AtomicPtr::new(EMPTY), cache: UnsafeCell::new(None) }
+        Self { table: AtomicPtr::new(EMPTY), caches: UnsafeCell::new(None) }
     }
 }
 
@@ -64,12 +82,12 @@ pub(super) struct Scratch<'a> {
 }
 
 impl Scratch<'_> {
-    /// The table and the cache, together.
+    /// The table and the caches, together.
     #[inline]
-    pub(super) fn parts(&mut self) -> Option<(&ModuleTable, &mut HookCache)> {
-        // SAFETY: the slot names `table`, so `publish` does not free it; and the slot is ours, so the cache is too.
-        let (table, cache) = unsafe { (&*self.table, &mut *self.slot.cache.get()) };
-        cache.as_mut().map(|cache| (table, cache))
+    pub(super) fn parts(&mut self) -> Option<(&ModuleTable, &mut HookCaches)> {
+        // SAFETY: the slot names `table`, so `publish` does not free it; and the slot is ours, so the caches are too.
+        let (table, caches) = unsafe { (&*self.table, &mut *self.slot.caches.get()) };
+        caches.as_mut().map(|caches| (table, caches))
     }
 }
 
@@ -86,7 +104,7 @@ impl Pool {
         for slot in &self.slots {
             if slot.table.load(Ordering::Acquire) == EMPTY {
                 // SAFETY: an EMPTY slot cannot be taken, and the lock keeps out a second `fill`.
-                unsafe { *slot.cache.get() = Some(HookCache::new_in()) };
+                unsafe { *slot.caches.get() = Some(HookCaches::new()) };
                 slot.table.store(ptr::null_mut(), Ordering::Release);
             }
         }
@@ -180,7 +198,7 @@ pub(crate) fn with_table<R>(read: impl FnOnce(&ModuleTable) -> R) -> Option<R> {
 #[inline]
 fn thread_hash() -> usize {
     // Thread control blocks are at least a page apart; multiplying spreads them.
-    (super::arch::thread_pointer().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58) as usize
+    (super::arch::thread_pointer().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 59) as usize
 }
 
 #[cfg(test)]

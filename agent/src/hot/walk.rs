@@ -3,7 +3,7 @@
 use super::arch::{self, Regs};
 use super::memory::StackReader;
 use super::modules::{HookUnwinder, ModuleTable};
-use super::scratch::HookCache;
+use super::scratch::HookCaches;
 use framehop::{Error, FrameAddress, Unwinder};
 use offheap_wire::StackEnd;
 
@@ -26,19 +26,19 @@ pub(super) struct Walked {
 /// Walks from the captured registers and writes return addresses, leaf first.
 pub(super) fn walk(
     table: &ModuleTable,
-    cache: &mut HookCache,
+    caches: &mut HookCaches,
     (ip, regs): (u64, Regs),
     frames: &mut [usize],
 ) -> Walked {
     let memory = StackReader::new(arch::stack_pointer(&regs));
-    let mut walker = Walker { table, cache, memory, frames, count: 0, with_go: false, near: 0..0 };
+    let mut walker = Walker { table, caches, memory, frames, count: 0, with_go: false, near: 0..0 };
     let end = walker.run(ip, regs);
     Walked { frames: walker.count, end, with_go: walker.with_go }
 }
 
 struct Walker<'a> {
     table: &'a ModuleTable,
-    cache: &'a mut HookCache,
+    caches: &'a mut HookCaches,
     memory: StackReader,
     frames: &'a mut [usize],
     count: usize,
@@ -104,7 +104,8 @@ impl Walker<'_> {
     fn unwind(&mut self, address: FrameAddress, regs: &mut Regs) -> Result<Option<u64>, Error> {
         let unwinder: &HookUnwinder = &self.table.unwinder;
         let memory = &mut self.memory;
-        unwinder.unwind_frame(address, regs, self.cache, &mut |at| memory.read(at).ok_or(()))
+        let cache = self.caches.at(address.address_for_lookup());
+        unwinder.unwind_frame(address, regs, cache, &mut |at| memory.read(at).ok_or(()))
     }
 
     /// Follows Go's frame pointers from a call into C.

@@ -8,7 +8,7 @@ use crate::view::duration;
 use crate::view::progress::Progress;
 use anyhow::{Context, anyhow, bail};
 use offheap_symbolizer::formats::{self, Origin, ParseOptions, Parsed};
-use offheap_symbolizer::modules::{Place, Verdict, fixed_mappings};
+use offheap_symbolizer::modules::{Place, Verdict, fixed_mappings, main_module, modules};
 use offheap_symbolizer::profile::{Label, Part, Profile, merge};
 use offheap_symbolizer::{Report, symbolize};
 use std::borrow::Cow;
@@ -285,6 +285,15 @@ impl Raw {
         }
         drop(progress);
         say_refused(&report);
+        if let Some(binary) = &options.binary
+            && !profile.mappings.is_empty()
+            && main_module(&modules(&profile), Some(binary)).is_none()
+        {
+            output::note(&format!(
+                "--binary {}: not used: {source} speaks of libraries alone, and none has that file name",
+                binary.display()
+            ));
+        }
         if !profile.value_types.is_empty() && i64::try_from(exact_total(&profile)).is_err() {
             output::note(&format!("{source}: its values add up beyond 2^63, where sums end here"));
         }

@@ -346,3 +346,18 @@ fn places_that_are_no_files() {
     }
     offheap(&["top", "h09-no-maps.heap", "--maps", "g01-debug1.txt"]).code(1).mentions(&["no executable mapping"]);
 }
+
+/// jeprof would take any file that it is given for the program.
+#[test]
+fn a_program_for_a_dump_that_has_none() {
+    let folder = scratch();
+    let dump = folder.path().join("libraries.heap");
+    std::fs::write(
+        &dump,
+        "heap_v2/524288\n  t*: 1: 1048576 [0: 0]\n@ 0x7f0000001010 0x7f0000001020\n  t*: 1: 1048576 [0: 0]\n\n\
+         MAPPED_LIBRARIES:\n7f0000001000-7f0000002000 r-xp 00001000 08:01 7 /srv/libstore.so.6\n",
+    )
+    .expect("it can be written");
+    let told = ["--binary /bin/true: not used", "libraries alone"];
+    offheap(&["top", text(&dump), "--binary", "/bin/true"]).code(0).mentions(&told);
+}

@@ -105,6 +105,23 @@ fn without_aranges_all_is_found_as_well() {
     assert_agreement(&workshop, "without.so", |name| name == "leak" || name == "hidden", 1.0);
 }
 
+/// What the table says of one unit is taken whole or not at all.
+#[test]
+fn a_range_that_cannot_be_hides_nothing() {
+    let workshop = Workshop::new(&[("leak.c", LEAK_C)]);
+    workshop.cc(&["-g", "-O2", "-ffunction-sections", "-shared", "-fPIC", "-o", "leak.so", "leak.c"]);
+    let sections = workshop.run("readelf", &["-SW", "leak.so"]);
+    // Name, type, address, offset.
+    let offset = sections.split(".debug_aranges").nth(1).unwrap().split_whitespace().nth(2).unwrap();
+    let table = usize::from_str_radix(offset, 16).unwrap();
+    let mut bytes = std::fs::read(workshop.path("leak.so")).unwrap();
+    // Behind a header of 16 bytes, entries of an address and a length. The second one's length reaches beyond all memory.
+    assert!(bytes[table + 32..table + 48].iter().any(|byte| *byte != 0), "two functions are two entries");
+    bytes[table + 40..table + 48].fill(0xff);
+    std::fs::write(workshop.path("damaged.so"), bytes).unwrap();
+    assert_agreement(&workshop, "damaged.so", |name| name == "leak" || name == "hidden", 1.0);
+}
+
 /// The inside of a function is stepped over at first; a function can stand there (GNU C, Ada, Fortran).
 #[test]
 fn functions_inside_of_functions_are_found() {

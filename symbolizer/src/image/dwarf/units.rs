@@ -179,18 +179,29 @@ impl<'s> Units<'s> {
     }
 }
 
-/// What `.debug_aranges` says, by unit; a unit of which it has no code is not in it.
+/// What `.debug_aranges` says, by unit. One of which it has no code, or something that cannot be, is not in it.
 fn aranges(dwarf: &gimli::Dwarf<Reader<'_>>) -> HashMap<DebugInfoOffset<usize>, Vec<Range<u64>>> {
-    let mut by_unit: HashMap<_, Vec<_>> = HashMap::new();
+    let (mut by_unit, mut damaged) = (HashMap::<_, Vec<_>>::new(), Vec::new());
     let mut sets = dwarf.debug_aranges.headers();
     while let Ok(Some(set)) = sets.next() {
-        let mut entries = set.entries();
-        while let Ok(Some(entry)) = entries.next() {
-            let range = entry.range();
-            if range.begin < range.end {
-                by_unit.entry(set.debug_info_offset()).or_default().push(range.begin..range.end);
+        let (unit, mut entries) = (set.debug_info_offset(), set.entries());
+        loop {
+            match entries.next() {
+                Ok(Some(entry)) if entry.length() > 0 => {
+                    let range = entry.range();
+                    by_unit.entry(unit).or_default().push(range.begin..range.end);
+                }
+                Ok(Some(_)) => {}
+                Ok(None) => break,
+                Err(_) => {
+                    damaged.push(unit);
+                    break;
+                }
             }
         }
+    }
+    for unit in damaged {
+        by_unit.remove(&unit);
     }
     by_unit
 }

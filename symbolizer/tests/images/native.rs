@@ -162,6 +162,37 @@ fn rust_agrees_with_addr2line() {
     assert_agreement(&workshop, "leak", |name| name.contains("4leak"), 0.97);
 }
 
+/// Dumps come from other machines than the analyst's. Without a C library for them: code that needs none.
+#[test]
+fn images_of_other_machines() {
+    const BARE_C: &str = "static inline __attribute__((always_inline)) int inner(int x) {\n\
+        \u{20} volatile int y = x;\n\
+        \u{20} return y * 3;\n\
+        }\n\
+        __attribute__((noinline)) int outer(int n) {\n\
+        \u{20} int sum = 0;\n\
+        \u{20} for (int i = 0; i < n; i++) sum += inner(i);\n\
+        \u{20} return sum;\n\
+        }\n";
+    let workshop = Workshop::new(&[("bare.c", BARE_C)]);
+    for target in ["i386-linux-gnu", "armv7-linux-gnueabihf", "aarch64-linux-gnu", "riscv64-linux-gnu"] {
+        let (object, image) = (format!("{target}.o"), format!("{target}.so"));
+        let machine = format!("--target={target}");
+        workshop.run("clang", &[&machine, "-g", "-O1", "-fPIC", "-c", "-o", &object, "bare.c"]);
+        workshop.run("ld.lld", &["-shared", "-o", &image, &object]);
+        let bytes = std::fs::read(workshop.path(&image)).unwrap();
+        let elf = Elf::parse(&bytes).unwrap();
+        let text = elf.segments().iter().find(|segment| segment.executable).unwrap();
+        let addresses: Vec<u64> = (text.address.0..text.address.0 + text.file_size).step_by(4).collect();
+        let (theirs, found) = (workshop.llvm_symbolizer(&image, &addresses), workshop.ask(&image, &addresses));
+        let named: Vec<_> = addresses.iter().zip(&theirs).zip(&found).filter(|(_, found)| found.is_ok()).collect();
+        assert!(named.iter().any(|(_, found)| names(found) == ["inner", "outer"]), "{target}: {found:?}");
+        for ((address, theirs), found) in named {
+            assert_eq!(places(found), *theirs, "{target} {address:#x}");
+        }
+    }
+}
+
 /// lld packs segments: p_offset of the text is not its p_vaddr.
 #[test]
 fn lld_layout_differs_and_inlined_calls_are_found() {

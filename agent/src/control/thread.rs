@@ -11,16 +11,24 @@ use std::thread::JoinHandle;
 /// Enough for building the module table and framehop's caches; virtual, touched as needed. The thread-local storage of the
 /// host and its libraries, which libc takes from the same mapping, comes on top.
 const STACK_BYTES: usize = 512 << 10;
+/// What must be there besides before a thread is started. With the first allocation of a thread, jemalloc makes a new arena
+/// for it, and where it cannot (5.3.1) it goes on without one and crashes. An arena takes 4 MiB of addresses at most; a few
+/// threads may be at it at once.
+const ROOM_BYTES: usize = 16 << 20;
 
 /// Starts a thread that the host cannot notice by signals or profiles: every signal is blocked in it from its first
 /// instruction (a process-directed signal so goes to a thread of the host), its allocations are not sampled, and where
 /// there is no memory it waits and does not end the process.
 ///
-/// A panic in `body` ends the thread and nothing else.
+/// A panic in `body` ends the thread and nothing else. No thread is started where memory is so short that its start could
+/// crash the host.
 pub(crate) fn spawn_quietly<T: Default + Send + 'static>(
     name: &str,
     body: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<JoinHandle<T>> {
+    if !hot::are_there::<ROOM_BYTES>() {
+        return Err(io::ErrorKind::OutOfMemory.into());
+    }
     let own = own_table::is_own();
     let run = move || {
         own_table::inherit(own);

@@ -20,6 +20,7 @@ pub(crate) use clock::now_ns;
 pub(crate) use counters::COUNTERS;
 pub(crate) use hook::{BACKTRACE, BacktraceHook};
 pub(crate) use modules::{ModuleTable, StartupImages, loaded_modules, loader_generation, thread_local_bytes};
+pub(crate) use pages::are_there;
 pub(crate) use samples::{
     SAMPLE, SAMPLE_FREE, SampleFreeHook, SampleHook, SampleView, SiteView, counts as sample_counts,
     reset as reset_samples, view as sample_view,

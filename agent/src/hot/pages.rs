@@ -44,3 +44,14 @@ pub(super) unsafe fn unmap<T>(mapped: *mut T) {
     // SAFETY: by the contract.
     unsafe { std::alloc::dealloc(mapped.cast(), std::alloc::Layout::new::<T>()) };
 }
+
+/// Whether the kernel would give so many bytes to the process now.
+pub(crate) fn are_there<const BYTES: usize>() -> bool {
+    let probe: *mut [u8; BYTES] = map();
+    if probe.is_null() {
+        return false;
+    }
+    // SAFETY: just mapped, nobody else knows it.
+    unsafe { unmap(probe) };
+    true
+}

@@ -49,6 +49,12 @@ fn small_stacks() {
     }
 }
 
+/// The unwinder makes no faults of its own: the host's handler would be asked about them.
+#[test]
+fn hosts_that_handle_their_faults() {
+    same_within(&host("tight"), &["faults"], &[]);
+}
+
 #[test]
 fn large_thread_local_storage() {
     // In the agent's own threads too: each of these leaves less of half a megabyte than the one before, or nothing.
@@ -154,6 +160,16 @@ fn another_directory_and_other_namespaces() {
             assert_eq!(host.ask("GET", path).status, 200, "{way}: {path}");
         }
     });
+}
+
+#[test]
+fn a_namespace_that_is_entered() {
+    // SAFETY: no preconditions.
+    if unsafe { libc::geteuid() } != 0 {
+        skip("needs root to enter a mount namespace");
+        return;
+    }
+    leaving(&["entered", "entered"], |_, _| {});
 }
 
 #[test]

@@ -5,7 +5,8 @@
  *   tls        thread-local storage of TLS bytes (given at compile time), in every thread
  *   library L  loads a library with thread-local storage in the static block, and allocates from it
  *   memory     allocates until there is no more, and goes on with what it has
- *   files      opens descriptors until there is no more, and closes them */
+ *   files      opens descriptors until there is no more, and closes them
+ *   faults     allocates inside and outside of a handler of its own faults, as garbage collectors and Go use them */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -67,6 +68,29 @@ static int alternate(void) {
     sigaction(SIGUSR1, &action, NULL);
     for (int i = 0; i < 2000; i++) raise(SIGUSR1);
     return handled != 2000;
+}
+
+static char *guarded;
+static int faults;
+static void on_fault(int signal, siginfo_t *info, void *context) {
+    (void)signal, (void)context;
+    // A fault that is not the host's own is somebody else's in its process.
+    if ((char *)info->si_addr != guarded + 100 || allocate(1)) _exit(4);
+    mprotect(guarded, 4096, PROT_READ | PROT_WRITE);
+    faults++;
+}
+
+static int own_faults(void) {
+    struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO};
+    guarded = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    sigaction(SIGSEGV, &action, NULL);
+    sigaction(SIGBUS, &action, NULL);
+    for (int i = 0; i < 2000; i++) {
+        if (allocate(3)) return 1;
+        guarded[100] = 1;
+        mprotect(guarded, 4096, PROT_NONE);
+    }
+    return faults != 2000;
 }
 
 enum { COROUTINES = 50, COROUTINE_STACK = 16 << 10 };
@@ -143,6 +167,7 @@ int main(int argc, char **argv) {
     if (!strcmp(mode, "library")) failed = library(argv[argc - 1]);
     if (!strcmp(mode, "memory")) failed = memory();
     if (!strcmp(mode, "files")) failed = files();
+    if (!strcmp(mode, "faults")) failed = own_faults();
     if (failed) printf("failed %d\n", failed);
     else puts("done");
     getchar();

@@ -16,8 +16,8 @@ use std::ptr;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// Unwind rules by address. One of framehop's caches has a fixed number of places, too few for a large C++ program, where
-/// each rule that has to be worked out again costs as much as ten frames; so there are several.
+/// Unwind rules by address. One of framehop's caches has a fixed number of places, too few for a large C++ program, in which
+/// rules were worked out again and again; so there are several.
 pub(super) struct HookCaches([CacheNative<FixedStorage>; CACHES]);
 
 const CACHES: usize = 4;

@@ -12,8 +12,7 @@ use std::thread::JoinHandle;
 /// host and its libraries, which libc takes from the same mapping, comes on top.
 const STACK_BYTES: usize = 512 << 10;
 /// What must be there besides before a thread is started. With the first allocation of a thread, jemalloc makes a new arena
-/// for it, and where it cannot (5.3.1) it goes on without one and crashes. An arena takes 4 MiB of addresses at most; a few
-/// threads may be at it at once.
+/// for it, and where it cannot (5.3.1) it goes on without one and crashes. Enough for a few threads that are at it at once.
 const ROOM_BYTES: usize = 16 << 20;
 
 /// Starts a thread that the host cannot notice by signals or profiles: every signal is blocked in it from its first

@@ -1,10 +1,10 @@
 //! Line programs: how a compiler writes down which line each address comes from (DWARF 5, section 6.2.5).
 //!
-//! gimli runs them too, and keeps all that a debugger wants to know of a row. One look-up in a large unit takes a million
-//! rows, most of them of code that the linker left out; this loop keeps what names a place and nothing else.
+//! gimli runs them too, and keeps all that a debugger wants to know of a row. Most of the rows that look-ups run through are
+//! of code that the linker left out; this loop keeps what names a place and nothing else.
 
 use super::sections::Reader;
-use gimli::LineProgramHeader;
+use gimli::{LineProgramHeader, Reader as _};
 
 /// Where an address comes from.
 #[derive(Debug, Clone, Copy)]
@@ -29,7 +29,7 @@ impl State {
 /// A line program.
 #[derive(Debug)]
 pub(super) struct LineProgram<'s> {
-    code: &'s [u8],
+    code: Reader<'s>,
     opcode_base: u8,
     /// Operands of the opcodes from 1 on.
     operands: &'s [u8],
@@ -46,7 +46,7 @@ pub(super) struct LineProgram<'s> {
 /// DWARF 4; no compiler does it) gets no name.
 pub(super) struct Rows<'p, 's> {
     program: &'p LineProgram<'s>,
-    code: &'s [u8],
+    code: Reader<'s>,
     state: State,
 }
 
@@ -60,7 +60,7 @@ impl<'s> LineProgram<'s> {
         let (range, base) = (header.line_range(), i64::from(header.line_base()));
         let special = |step: u8| (u64::from(step / range) * instruction_length, base + i64::from(step % range));
         Some(Self {
-            code: header.raw_program_buf().slice(),
+            code: header.raw_program_buf(),
             opcode_base: header.opcode_base(),
             operands: header.standard_opcode_lengths().slice(),
             instruction_length,
@@ -71,23 +71,61 @@ impl<'s> LineProgram<'s> {
 
     /// The rows from a place in the program on, at which a sequence starts.
     pub(super) fn rows(&self, place: usize) -> Rows<'_, 's> {
-        Rows { program: self, code: self.code.get(place..).unwrap_or_default(), state: State::START }
+        let mut code = self.code;
+        if code.skip(place).is_err() {
+            code.empty();
+        }
+        Rows { program: self, code, state: State::START }
     }
 }
 
-impl<'s> Rows<'_, 's> {
+impl Rows<'_, '_> {
     /// Where in the program the next instruction stands.
     pub(super) fn place(&self) -> usize {
         self.program.code.len() - self.code.len()
     }
 
-    /// Run up to the next row.
-    fn run(&mut self) -> Option<State> {
+    /// Runs an extended opcode; whether it ends the sequence.
+    fn extended(&mut self) -> Option<bool> {
+        let length = self.code.read_uleb128().ok()?;
+        let mut rest = self.code.split(length.try_into().ok()?).ok()?;
+        match gimli::DwLne(rest.read_u8().ok()?) {
+            gimli::DW_LNE_end_sequence => {
+                self.state.ends = true;
+                return Some(true);
+            }
+            gimli::DW_LNE_set_address => {
+                let address = match rest.len() {
+                    8 => rest.read_u64().ok()?,
+                    4 => rest.read_u32().ok()?.into(),
+                    _ => return None,
+                };
+                self.state.dead = address == 0 || address < self.state.address || address >= self.program.tombstones;
+                if !self.state.dead {
+                    self.state.address = address;
+                }
+            }
+            _ => {}
+        }
+        Some(false)
+    }
+
+    fn advance(&mut self, addresses: u64) {
+        if !self.state.dead {
+            self.state.address = self.state.address.wrapping_add(addresses);
+        }
+    }
+}
+
+impl Iterator for Rows<'_, '_> {
+    type Item = State;
+
+    fn next(&mut self) -> Option<State> {
         if self.state.ends {
             self.state = State::START;
         }
         loop {
-            let opcode = self.byte()?;
+            let opcode = self.code.read_u8().ok()?;
             if opcode >= self.program.opcode_base {
                 let (addresses, lines) = self.program.special[usize::from(opcode - self.program.opcode_base)];
                 self.advance(addresses);
@@ -106,107 +144,29 @@ impl<'s> Rows<'_, 's> {
                 gimli::DW_LNS_copy if self.state.dead => {}
                 gimli::DW_LNS_copy => return Some(self.state),
                 gimli::DW_LNS_advance_pc => {
-                    let instructions = self.unsigned()?;
+                    let instructions = self.code.read_uleb128().ok()?;
                     self.advance(instructions.wrapping_mul(self.program.instruction_length));
                 }
                 gimli::DW_LNS_advance_line => {
-                    let lines = self.signed()?;
+                    let lines = self.code.read_sleb128().ok()?;
                     self.state.line = self.state.line.saturating_add_signed(lines);
                 }
-                gimli::DW_LNS_set_file => self.state.file = self.unsigned()?,
-                gimli::DW_LNS_set_column => self.state.column = self.unsigned()?,
+                gimli::DW_LNS_set_file => self.state.file = self.code.read_uleb128().ok()?,
+                gimli::DW_LNS_set_column => self.state.column = self.code.read_uleb128().ok()?,
                 // As far on as the last special opcode goes.
                 gimli::DW_LNS_const_add_pc => self.advance(self.program.special.last()?.0),
                 gimli::DW_LNS_fixed_advance_pc => {
-                    let addresses = u16::from_le_bytes(*self.bytes(2)?.first_chunk()?);
+                    let addresses = self.code.read_u16().ok()?;
                     self.advance(addresses.into());
                 }
                 // What a debugger wants to know, and opcodes to come.
                 _ => {
                     for _ in 0..*self.program.operands.get(usize::from(opcode) - 1)? {
-                        self.unsigned()?;
+                        self.code.read_uleb128().ok()?;
                     }
                 }
             }
         }
-    }
-
-    /// Runs an extended opcode; whether it ends the sequence.
-    fn extended(&mut self) -> Option<bool> {
-        let length = self.unsigned()?;
-        let (opcode, operand) = self.bytes(length.try_into().ok()?)?.split_first()?;
-        match gimli::DwLne(*opcode) {
-            gimli::DW_LNE_end_sequence => {
-                self.state.ends = true;
-                return Some(true);
-            }
-            gimli::DW_LNE_set_address => {
-                let address = match operand.len() {
-                    8 => u64::from_le_bytes(*operand.first_chunk()?),
-                    4 => u32::from_le_bytes(*operand.first_chunk()?).into(),
-                    _ => return None,
-                };
-                self.state.dead = address == 0 || address < self.state.address || address >= self.program.tombstones;
-                if !self.state.dead {
-                    self.state.address = address;
-                }
-            }
-            _ => {}
-        }
-        Some(false)
-    }
-
-    fn advance(&mut self, addresses: u64) {
-        if !self.state.dead {
-            self.state.address = self.state.address.wrapping_add(addresses);
-        }
-    }
-
-    fn byte(&mut self) -> Option<u8> {
-        let (byte, rest) = self.code.split_first()?;
-        self.code = rest;
-        Some(*byte)
-    }
-
-    fn bytes(&mut self, count: usize) -> Option<&'s [u8]> {
-        let (bytes, rest) = self.code.split_at_checked(count)?;
-        self.code = rest;
-        Some(bytes)
-    }
-
-    /// ULEB128.
-    fn unsigned(&mut self) -> Option<u64> {
-        let mut value = 0;
-        for shift in (0..u64::BITS).step_by(7) {
-            let byte = self.byte()?;
-            value |= u64::from(byte & 0x7f) << shift;
-            if byte < 0x80 {
-                return Some(value);
-            }
-        }
-        None
-    }
-
-    /// SLEB128.
-    fn signed(&mut self) -> Option<i64> {
-        let mut value = 0;
-        for shift in (0..u64::BITS).step_by(7) {
-            let byte = self.byte()?;
-            value |= i64::from(byte & 0x7f) << shift;
-            if byte < 0x80 {
-                let unused = (u64::BITS - 7).saturating_sub(shift);
-                return Some(value << unused >> unused);
-            }
-        }
-        None
-    }
-}
-
-impl Iterator for Rows<'_, '_> {
-    type Item = State;
-
-    fn next(&mut self) -> Option<State> {
-        self.run()
     }
 }
 

@@ -7,7 +7,7 @@ use std::num::NonZeroU32;
 use std::ops::Range;
 
 /// The line table of one unit. Kept of it is where its sequences are, as far as it was read, and the rows of the one that
-/// was asked last: addresses come in order, and a sequence is read in a microsecond.
+/// was asked last: addresses come in order, so that those of the others are not missed.
 #[derive(Debug)]
 pub(super) struct Lines<'s> {
     program: Option<LineProgram<'s>>,

@@ -1,4 +1,4 @@
-//! A walk over the entries of a unit, of which a few are wanted and hundreds of thousands are not.
+//! A walk over the entries of a unit, of which few are wanted.
 //!
 //! What is to be done with an entry depends on its abbreviation alone, so it is worked out once for each: how many bytes
 //! its attributes take, and whether it says where the next entry beside it starts, so that all inside of it is stepped over.

@@ -1,5 +1,6 @@
 //! Exit codes and broken pipes, in one place.
 
+use crate::view::text::printable;
 use std::io;
 use std::process::ExitCode;
 
@@ -16,6 +17,11 @@ pub(crate) enum Outcome {
     Code(u8),
 }
 
+/// The words of the command line do not go together, in a way that only the command can tell.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct WrongUsage(pub(crate) String);
+
 /// Map the end of a command to the exit code of the process; print the error of one that failed.
 pub(crate) fn code(result: anyhow::Result<Outcome>) -> ExitCode {
     match result {
@@ -27,9 +33,12 @@ pub(crate) fn code(result: anyhow::Result<Outcome>) -> ExitCode {
         Err(error) => {
             #[expect(clippy::print_stderr, reason = "the one place where errors are printed")]
             {
-                eprintln!("offheap: {error:#}");
+                // File names stand in it, and whatever they hold must not reach the terminal.
+                let lines =
+                    format!("{error:#}").split('\n').map(|line| printable(line).into_owned()).collect::<Vec<_>>();
+                eprintln!("offheap: {}", lines.join("\n"));
             }
-            ExitCode::FAILURE
+            if error.is::<WrongUsage>() { ExitCode::from(2) } else { ExitCode::FAILURE }
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The offheap command line: parse, dispatch, map to an exit code.
 //!
-//! Layers, leaf first: `exit`, `analysis` and `view` (pure), `output`, `interrupt`, `elf`, `cgroup`, `preload`,
+//! Layers, leaf first: `analysis` and `view` (pure), `exit`, `output`, `interrupt`, `elf`, `cgroup`, `preload`,
 //! `go_endpoint`, `target`, `client`, `reading`, `process_memory`, `capture`, `observe`, `load`, `serve`, `commands` (which
 //! never import each other), `args`.
 

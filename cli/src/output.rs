@@ -5,7 +5,7 @@ use anyhow::anyhow;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// What standard output is. Colour only on a terminal that is not `dumb`, and never with `NO_COLOR`.
 pub(crate) fn screen() -> Screen {
@@ -25,9 +25,7 @@ pub(crate) fn screen() -> Screen {
 /// When it cannot be written; a reader that went away is told apart in [`crate::exit`].
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     let mut stdout = io::stdout().lock();
-    stdout.write_all(text.as_bytes())?;
-    stdout.flush()?;
-    Ok(())
+    stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(explain_stdout)
 }
 
 /// Tell the user something that is not the result.
@@ -57,8 +55,7 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
 /// When the file cannot be written, naming it.
 pub(crate) fn write_with(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
     if path.as_os_str() == "-" {
-        fill_buffered(io::stdout().lock(), fill)?;
-        return Ok(());
+        return fill_buffered(io::stdout().lock(), fill).map_err(explain_stdout);
     }
     let result = match std::fs::metadata(path) {
         Ok(metadata) if !metadata.is_file() => {
@@ -76,19 +73,46 @@ fn fill_buffered(to: impl Write, fill: impl FnOnce(&mut dyn Write) -> io::Result
 }
 
 fn write_aside(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
-    // A link is followed, so that the file it names is replaced and not the link.
-    let place = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let place = behind_links(path);
     let mut aside = OsString::from(".");
     aside.push(place.file_name().ok_or(io::ErrorKind::IsADirectory)?);
     aside.push(format!(".{}", std::process::id()));
     let aside = place.with_file_name(aside);
-    let written =
-        File::create(&aside).and_then(|file| fill_buffered(file, fill)).and_then(|()| std::fs::rename(&aside, &place));
+    let written = File::create(&aside)
+        .and_then(|file| {
+            // What others may not read must not become readable by being written again.
+            if let Ok(replaced) = std::fs::metadata(&place) {
+                file.set_permissions(replaced.permissions())?;
+            }
+            fill_buffered(file, fill)
+        })
+        .and_then(|()| std::fs::rename(&aside, &place));
     if written.is_err() {
         // The partial file is ours; when it cannot be removed either, the first error says more.
         let _ = std::fs::remove_file(&aside);
     }
     written
+}
+
+/// The file that a path names: a link is followed, also to a file that is still to be made, so that what it points to is
+/// replaced and not the link.
+fn behind_links(path: &Path) -> PathBuf {
+    if let Ok(place) = std::fs::canonicalize(path) {
+        return place;
+    }
+    match std::fs::read_link(path) {
+        // A second link that leads nowhere is an error of its own, when the directory is not found.
+        Ok(target) => path.parent().map_or_else(|| target.clone(), |parent| parent.join(&target)),
+        Err(_) => path.to_owned(),
+    }
+}
+
+fn explain_stdout(error: io::Error) -> anyhow::Error {
+    match error.kind() {
+        io::ErrorKind::StorageFull => anyhow!("standard output: the disk is full, and what was written is cut"),
+        // A broken pipe must stay recognisable.
+        _ => anyhow::Error::new(error).context("standard output: cannot be written"),
+    }
 }
 
 fn explain(path: &Path, error: io::Error) -> anyhow::Error {

@@ -7,6 +7,7 @@
 use crate::address::{FileOffset, RuntimeAddress};
 use crate::image::{Elf, FileIdentity, ImageFile, OpenError, Segment};
 use crate::profile::{Mapping, Profile};
+use crate::rooted;
 use crate::symbol_dirs::{KeptFile, SymbolDirs, build_id_path};
 use serde::Serialize;
 use std::fmt;
@@ -296,7 +297,7 @@ impl Module {
         out.extend(by_build_id.iter().map(|path| (Place::Symbols, path.clone())));
         let is_absolute = self.path.starts_with('/');
         if let Some(sysroot) = places.sysroot.filter(|_| is_absolute) {
-            out.push((Place::Sysroot, sysroot.join(self.path.trim_start_matches('/'))));
+            out.push((Place::Sysroot, rooted::resolve(sysroot, Path::new(&self.path))));
         }
         if let Some(pid) = places.pid {
             let proc = PathBuf::from(format!("/proc/{pid}"));
@@ -304,7 +305,7 @@ impl Module {
                 out.push((Place::MapFiles, proc.join(format!("map_files/{:x}-{:x}", extent.start.0, extent.end.0))));
             }
             if is_absolute {
-                out.push((Place::ProcRoot, proc.join("root").join(self.path.trim_start_matches('/'))));
+                out.push((Place::ProcRoot, rooted::resolve(&proc.join("root"), Path::new(&self.path))));
             }
             if !self.looks_like_a_library() {
                 out.push((Place::ProcExe, proc.join("exe")));

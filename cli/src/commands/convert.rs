@@ -1,6 +1,6 @@
 //! `offheap convert IN… -o OUT`
 
-use crate::exit::Outcome;
+use crate::exit::{Outcome, WrongUsage};
 use crate::load::{Options, Select, Source, load_last};
 use crate::output;
 use crate::view::{folded, profile_json};
@@ -53,8 +53,25 @@ impl Format {
     }
 }
 
+/// The command that writes what the name of the output promises, where it is another one.
+fn drawing(output: &Path) -> Option<&'static str> {
+    match output.extension()?.to_str()? {
+        "svg" => Some("flame"),
+        "html" => Some("report"),
+        _ => None,
+    }
+}
+
 /// Read, name, write.
 pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
+    if args.to.is_none()
+        && let Some(command) = drawing(&args.output)
+    {
+        bail!(WrongUsage(format!(
+            "{}: convert draws nothing; `offheap {command} … -o` does, or say --to for what the file is to be",
+            args.output.display()
+        )));
+    }
     let format = args.to.unwrap_or_else(|| Format::of_name(&args.output));
     if format == Format::Pprof && args.output.as_os_str() == "-" && std::io::stdout().is_terminal() {
         bail!("a pprof file is binary and standard output is a terminal; redirect it, or give a file with -o");

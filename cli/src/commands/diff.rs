@@ -1,14 +1,15 @@
 //! `offheap diff BASE NEW`, `offheap diff --go GO NATIVE`
 
-use crate::exit::Outcome;
+use crate::exit::{Outcome, WrongUsage};
 use crate::load::{Loaded, Options, Select, Source, load, load_ends, load_last};
 use crate::output;
 use crate::view::difference::{self, Document};
 use crate::view::screen::Style;
+use crate::view::text::counted;
 use crate::view::value::Unit;
 use crate::view::{go_table, json};
 use anyhow::{anyhow, bail};
-use offheap_symbolizer::formats::pprof;
+use offheap_symbolizer::formats::{Origin, pprof};
 use offheap_symbolizer::profile::{GroupBy, Label, Part, Profile, SortBy, State, diff, diff_profile, go_table, merge};
 use std::path::PathBuf;
 
@@ -61,9 +62,10 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
 
 fn over_time(args: &Args) -> anyhow::Result<Outcome> {
     if args.inputs.len() < 2 {
-        bail!(
+        bail!(WrongUsage(
             "diff needs two profiles, BASE and NEW; or a Go heap profile with --go to compare one native profile with"
-        );
+                .into()
+        ));
     }
     let mut options = args.options.clone();
     options.parse.by_thread = args.by == GroupBy::Thread;
@@ -105,7 +107,9 @@ fn over_time(args: &Args) -> anyhow::Result<Outcome> {
         text += &screen.paint(Style::Faint, &format!("{more} more rows; -n 0 shows all\n"));
     }
     if quiet > 0 && !args.all {
-        let note = format!("{quiet} rows are the same within the sampling error; --all shows them\n");
+        let are = if quiet == 1 { "is" } else { "are" };
+        let rows = counted(quiet as u64, "row");
+        let note = format!("{rows} {are} the same within the sampling error; --all shows them\n");
         text += &screen.paint(Style::Faint, &note);
     }
     output::print(&text)?;
@@ -115,6 +119,14 @@ fn over_time(args: &Args) -> anyhow::Result<Outcome> {
 fn against_go(args: &Args, go: &Source) -> anyhow::Result<Outcome> {
     let mut go = load(&go.or_auto(&args.inputs[0])?, &args.options)?;
     let mut native = load_last(&args.inputs, &args.options)?;
+    if go.origin == Origin::Native {
+        bail!(
+            "--go {}: a profile of native memory ({}); expected the Go heap profile, as /debug/pprof/heap serves it. The \
+             native one stands alone: `offheap diff --go GO NATIVE`",
+            go.name(),
+            go.format
+        );
+    }
     for side in [&mut go, &mut native] {
         args.select.apply(&mut side.profile);
     }

@@ -1,7 +1,7 @@
 //! `offheap flame PROFILE -o X.svg [--base P]`
 
 use crate::analysis::tenants::waste_profile;
-use crate::exit::Outcome;
+use crate::exit::{Outcome, WrongUsage};
 use crate::load::{Loaded, Options, Select, Source, load, load_last};
 use crate::output;
 use crate::reading::Reading;
@@ -62,7 +62,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
         select.sample = Some(value.into());
     }
     if args.by == Some(By::Waste) && args.base.is_some() {
-        bail!("--by waste draws one reading; the waste of --base would need statistics of its own time");
+        bail!(WrongUsage(
+            "--by waste draws one reading; the waste of --base would need statistics of its own time".into()
+        ));
     }
     let mut options = args.options;
     options.parse.by_size = args.by == Some(By::Waste);
@@ -79,9 +81,23 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
     let partial = loaded.partial || base.as_ref().is_some_and(|base| base.partial);
     let differential = base.is_some();
     if let Some(mut base) = base {
-        let value = select.value(&base.profile)?;
+        let base_value = select.value(&base.profile)?;
+        let types = [(&loaded, value), (&base, base_value)].map(|(side, at)| side.profile.value_types.get(at));
+        if let [Some(new), Some(old)] = types
+            && new != old
+        {
+            bail!(
+                "{} shows {}/{} and {} {}/{}, which cannot be compared; pick a value that both have with --sample",
+                loaded.name(),
+                new.kind,
+                new.unit,
+                base.name(),
+                old.kind,
+                old.unit
+            );
+        }
         select.apply(&mut base.profile);
-        add(&mut tree, &base.profile, value, Side::Base);
+        add(&mut tree, &base.profile, base_value, Side::Base);
     }
 
     let unit = Unit::of(loaded.profile.value_types.get(value));

@@ -6,11 +6,13 @@ use crate::exit::Outcome;
 use crate::output;
 use crate::view::duration;
 use crate::view::progress::Progress;
+use crate::view::text::printable;
 use anyhow::{Context, anyhow, bail};
 use offheap_symbolizer::formats::{self, Origin, ParseOptions, Parsed};
 use offheap_symbolizer::modules::{Place, Verdict, fixed_mappings, main_module, modules};
-use offheap_symbolizer::profile::{Label, Part, Profile, merge};
+use offheap_symbolizer::profile::{Label, Matcher, Part, Profile, merge};
 use offheap_symbolizer::{Report, symbolize};
+use regex::Regex;
 use std::borrow::Cow;
 
 /// Above this share of bytes without a name, the user is told.
@@ -48,7 +50,7 @@ impl Loaded {
         }
     }
 
-    /// Its sources as they were typed.
+    /// Its sources as they were typed, fit to be printed.
     pub(crate) fn name(&self) -> String {
         join(&self.sources, |source| source.to_string().into())
     }
@@ -87,7 +89,7 @@ pub(crate) fn load(source: &Source, options: &Options) -> anyhow::Result<Loaded>
 }
 
 fn join<'a>(sources: &'a [Source], name: impl Fn(&'a Source) -> Cow<'a, str>) -> String {
-    sources.iter().map(name).collect::<Vec<_>>().join(" + ")
+    printable(&sources.iter().map(name).collect::<Vec<_>>().join(" + ")).into_owned()
 }
 
 /// Read what is to be shown: of each process the last dump, and of several processes their sum.
@@ -270,7 +272,7 @@ impl Raw {
         let mut profile = parsed.profile;
         // Before allocator frames are cut off: what they leave may be one frame deep and quite all right.
         let shallow = profile.health(usual_value(&profile)).map_or(0.0, |health| health.shallow);
-        if shallow > SHALLOW_IS_BROKEN && parsed.format != FOLDED {
+        if shallow > SHALLOW_IS_BROKEN && profile.measures_memory() {
             output::note(&format!(
                 "{source}: {:.0}% of bytes have a stack of at most one frame: unwinding was broken when this was recorded, \
                  and rankings say little; record again under the offheap agent, or with frame pointers",
@@ -280,8 +282,12 @@ impl Raw {
         let progress = Progress::start("looking up names");
         let mut report = symbolize(&mut profile, &options.symbolize(pid));
         parsed.input_names.apply(&mut profile);
-        if !options.raw_frames {
+        // Time spent in `malloc` is spent there; only its memory is somebody else's. Folded stacks do not say what they count.
+        if !options.raw_frames && (profile.measures_memory() || parsed.format == FOLDED) {
             profile.prune_allocator();
+        }
+        if !options.raw_frames {
+            drop_frames(&mut profile, &source);
         }
         drop(progress);
         say_refused(&report);
@@ -306,6 +312,21 @@ impl Raw {
             }
         }
         Loaded { sources: vec![source], profile, format: parsed.format, origin: parsed.origin, report, partial }
+    }
+}
+
+/// Do what the profile asks of its readers: `go tool pprof` does, and two tables of one file should agree.
+fn drop_frames(profile: &mut Profile, source: &Source) {
+    let whole = |pattern: &str| Regex::new(&format!("^({pattern})$"));
+    let Some(drop) = profile.drop_frames.as_deref().map(whole) else { return };
+    match (drop, profile.keep_frames.as_deref().map(whole).transpose()) {
+        (Ok(drop), Ok(keep)) => {
+            let keep = keep.map(|keep| move |name: &str| keep.is_match(name));
+            profile.drop_frames(&|name| drop.is_match(name), keep.as_ref().map(|keep| keep as Matcher<'_>));
+        }
+        _ => output::note(&format!(
+            "{source}: the frames that it asks to be left out are no regular expression; all are shown"
+        )),
     }
 }
 

@@ -50,6 +50,9 @@ impl Options {
                 bail!("{option} {}: {why}", path.display());
             }
         }
+        if let Some(root) = self.sysroot.as_ref().filter(|root| !root.is_dir()) {
+            bail!("--sysroot {}: not a directory; a single image is named with --binary or --symbols", root.display());
+        }
         Ok(())
     }
 

@@ -4,11 +4,13 @@ use crate::client::Agent;
 use crate::go_endpoint;
 use anyhow::{Context, anyhow, bail};
 use std::convert::Infallible;
+use std::ffi::OsString;
 use std::fmt;
 use std::io::{self, IsTerminal, Read};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Longest wait for a URL: Go's heap endpoint answers at once, a `?seconds=30` delta after that time.
@@ -17,6 +19,9 @@ const URL_PATIENCE: Duration = Duration::from_secs(180);
 const STREAM_LIMIT: u64 = 1 << 30;
 /// Largest answer taken from a URL.
 const URL_LIMIT: u64 = 1 << 30;
+
+/// Standard input was read to its end.
+static STDIN_TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// A PROFILE as it was typed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +52,16 @@ impl FromStr for Source {
         } else {
             Self::File(text.into())
         })
+    }
+}
+
+/// What was typed; a file may have a name that is no UTF-8.
+impl From<OsString> for Source {
+    fn from(text: OsString) -> Self {
+        match text.to_str().map(Self::from_str) {
+            Some(Ok(source)) => source,
+            _ => Self::File(text.into()),
+        }
     }
 }
 
@@ -119,6 +134,9 @@ impl Source {
 
 fn read_stdin() -> anyhow::Result<Vec<u8>> {
     let mut stdin = io::stdin().lock();
+    if STDIN_TAKEN.swap(true, Ordering::Relaxed) {
+        bail!("standard input can be read once, and `-` was given twice; save one of the profiles as a file");
+    }
     if stdin.is_terminal() {
         bail!("standard input is a terminal; a profile was expected there: name a file, or write it into a pipe");
     }

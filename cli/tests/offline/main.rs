@@ -5,6 +5,7 @@ mod go_and_native;
 mod kinds;
 mod kit;
 mod oracles;
+mod other_profiles;
 mod pages;
 mod pictures;
 mod series;

@@ -138,7 +138,10 @@ impl<'a> Grouping<'a> {
     fn line_node(&self, location: &Location, line: &Line) -> Node {
         let function = self.profile.function(line.function);
         let file = Some(&function.file).filter(|file| !file.is_empty()).cloned();
-        let name = Arc::clone(&function.name);
+        let name = match &*function.name {
+            "" => self.profile.fallback_name(location).into(),
+            _ => Arc::clone(&function.name),
+        };
         let module = self.module(location);
         match self.by {
             GroupBy::Line => Node { name, file, line: Some(line.line).filter(|&n| n != 0), module },

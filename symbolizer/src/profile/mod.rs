@@ -2,6 +2,7 @@
 
 mod builder;
 mod diff;
+mod drop_frames;
 mod filter;
 pub mod go_name;
 mod go_table;

@@ -272,6 +272,12 @@ impl Profile {
         }
     }
 
+    /// One of its values is bytes: a profile of memory, and not of time, locks or goroutines.
+    #[must_use]
+    pub fn measures_memory(&self) -> bool {
+        self.value_types.iter().any(|value| &*value.unit == "bytes")
+    }
+
     /// Index of the value type of this name.
     #[must_use]
     pub fn value_index(&self, kind: &str) -> Option<usize> {

@@ -94,13 +94,35 @@ fn is_allocator_function(name: &str) -> bool {
         "alloc::alloc::exchange_malloc",
         "void* fallback_impl",
     ];
-    const PREFIXES: [&str; 18] = [
+    // What stands behind `tc_`, `mi_` and `mi_heap_` in tcmalloc and mimalloc. The prefix alone says nothing: MyISAM has
+    // `mi_open`, and many programs a `tc_something` of their own.
+    const ENTRIES: [&str; 14] = [
+        "malloc",
+        "calloc",
+        "realloc",
+        "reallocn",
+        "reallocf",
+        "rezalloc",
+        "recalloc",
+        "mallocn",
+        "zalloc",
+        "new",
+        "memalign",
+        "posix_memalign",
+        "valloc",
+        "pvalloc",
+    ];
+    const VARIANTS: [&str; 9] =
+        ["", "_small", "_aligned", "_aligned_at", "array", "_nothrow", "array_nothrow", "_n", "_skip_new_handler"];
+    const PREFIXES: [&str; 20] = [
         "operator new",
         "je_",
         "_rjem_",
-        "tc_",
         "tcmalloc::",
-        "mi_",
+        "_mi_malloc",
+        "_mi_heap_",
+        "_mi_page_malloc",
+        "mi_heap_malloc",
         "__libc_malloc",
         "__libc_calloc",
         "__libc_realloc",
@@ -126,7 +148,11 @@ fn is_allocator_function(name: &str) -> bool {
     ];
     // `malloc@GLIBC_2.2.5` and compiler suffixes.
     let plain = name.split(['@', '.']).next().unwrap_or(name);
+    let entry = ["tc_", "mi_heap_", "mi_"].iter().find_map(|prefix| plain.strip_prefix(prefix));
+    let is_entry =
+        |name: &str| ENTRIES.iter().any(|entry| name.strip_prefix(entry).is_some_and(|rest| VARIANTS.contains(&rest)));
     EXACT.contains(&plain)
+        || entry.is_some_and(is_entry)
         || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
         || CPP_ALLOCATORS.iter().any(|prefix| name.starts_with(prefix) && name.contains("allocate"))
 }
@@ -148,13 +174,26 @@ mod tests {
             "_rjem_je_prof_backtrace",
             "imalloc_body.constprop.0",
             "__rust_alloc",
+            "tc_malloc",
+            "tc_newarray_nothrow",
+            "mi_heap_malloc_small",
+            "mi_zalloc_aligned",
             "std::allocator_traits<std::allocator<char> >::allocate(std::allocator<char>&, unsigned long)",
         ] {
             assert!(is_allocator_function(name), "{name}");
         }
-        for name in
-            ["main.mallocHeavy", "mallocate", "rocksdb::Arena::AllocateNewBlock", "std::string::reserve", "mine"]
-        {
+        for name in [
+            "main.mallocHeavy",
+            "mallocate",
+            "rocksdb::Arena::AllocateNewBlock",
+            "std::string::reserve",
+            "mine",
+            "mi_open",
+            "mi_alloc_rec_buff",
+            "mi_newest",
+            "tc_log_init",
+            "tc_new_ring",
+        ] {
             assert!(!is_allocator_function(name), "{name}");
         }
     }

@@ -87,7 +87,15 @@ impl Profile {
     }
 
     /// Variance that sampling leaves in a sample's value; `None` when the number of picked allocations is not known.
+    ///
+    /// Memory is sampled by bytes. What else is measured is picked by an event that counts itself (`samples/count` of a
+    /// CPU profile), n times with a variance of n, or in a way that the profile does not tell.
     pub(crate) fn variance(&self, sample: &Sample, value: usize) -> Option<f64> {
+        if !self.measures_memory() {
+            let picked = sample.values[self.period_type.as_ref().and_then(|_| self.value_index("samples"))?];
+            let amount = sample.values[value] as f64;
+            return Some(if amount == 0.0 { 0.0 } else { amount * amount / picked.unsigned_abs().max(1) as f64 });
+        }
         let period = SamplingPeriod(u64::try_from(self.period).unwrap_or(0));
         let bytes = sample.values[value] as f64;
         if period.is_everything() || bytes == 0.0 {

@@ -20,8 +20,8 @@ impl<'a> StackFrame<'a> {
     #[must_use]
     pub fn name(&self) -> Cow<'a, str> {
         match self.function() {
-            Some(function) => Cow::Borrowed(&*function.name),
-            None => self.profile.fallback_name(self.location),
+            Some(function) if !function.name.is_empty() => Cow::Borrowed(&*function.name),
+            _ => self.profile.fallback_name(self.location),
         }
     }
 
@@ -68,7 +68,7 @@ mod tests {
         let function = |name: &str| Function { name: name.into(), ..Function::default() };
         let line = |id, line| Line { function: FunctionId(id), line, column: 0 };
         let profile = Profile {
-            functions: vec![function("grow"), function("put")],
+            functions: vec![function("grow"), function("put"), function("")],
             mappings: vec![Mapping {
                 start: RuntimeAddress(0x7000),
                 end: RuntimeAddress(0x8000),
@@ -80,14 +80,20 @@ mod tests {
                 Location { lines: vec![line(0, 10), line(1, 20)], ..Location::default() },
                 Location { mapping: Some(MappingId(0)), address: RuntimeAddress(0x7010), ..Location::default() },
                 Location { address: RuntimeAddress(0x10), ..Location::default() },
+                Location { address: RuntimeAddress(0x20), lines: vec![line(2, 7)], ..Location::default() },
             ],
             ..Profile::default()
         };
-        let sample = Sample { locations: [0, 1, 2].map(LocationId).to_vec(), ..Sample::default() };
+        let sample = Sample { locations: [0, 1, 2, 3].map(LocationId).to_vec(), ..Sample::default() };
         let seen: Vec<_> =
             profile.frames(&sample).map(|f| (f.name().into_owned(), f.line.map_or(0, |l| l.line), f.inlined)).collect();
-        let expected =
-            [("grow", 10, true), ("put", 20, false), ("librock.so.7+0x310", 0, false), ("[unknown]", 0, false)];
+        let expected = [
+            ("grow", 10, true),
+            ("put", 20, false),
+            ("librock.so.7+0x310", 0, false),
+            ("[unknown]", 0, false),
+            ("[unknown]", 7, false),
+        ];
         assert_eq!(seen, expected.map(|(name, line, inlined)| (name.to_owned(), line, inlined)));
     }
 }

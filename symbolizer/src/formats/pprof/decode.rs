@@ -279,8 +279,9 @@ impl Resolver {
     }
 
     fn function(&self, function: &protos::Function) -> Function {
+        let name = if function.name == 0 { function.system_name } else { function.name };
         Function {
-            name: self.string(function.name),
+            name: self.string(name),
             system_name: self.string(function.system_name),
             file: self.string(function.filename),
             start_line: function.start_line,

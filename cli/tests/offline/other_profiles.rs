@@ -1,0 +1,128 @@
+//! Profiles that are not of memory, and words that do not go together.
+
+use crate::kit::{offheap, run, scratch, text};
+use offheap_symbolizer::formats::pprof;
+use offheap_symbolizer::profile::{Line, ProfileBuilder, Sample, ValueType};
+use std::ffi::OsStr;
+use std::fs::Permissions;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// A CPU profile at 100 Hz: `busy` ran for so many samples below `main`, and `malloc` for one below `busy`.
+fn cpu(folder: &Path, name: &str, busy: i64) -> PathBuf {
+    const PERIOD_NANOS: i64 = 10_000_000;
+    let mut builder =
+        ProfileBuilder::new(vec![ValueType::new("samples", "count"), ValueType::new("cpu", "nanoseconds")]);
+    let [malloc, hot, main] = ["malloc", "busy", "main"].map(|name| {
+        let function = builder.function(name, name, "svc.c", 1);
+        builder.location_of_lines(&[Line { function, line: 3, column: 0 }])
+    });
+    for (locations, count) in [(vec![hot, main], busy), (vec![malloc, hot, main], 1)] {
+        builder.sample(Sample { locations, values: vec![count, count * PERIOD_NANOS], ..Sample::default() });
+    }
+    let mut profile = builder.finish();
+    profile.period = PERIOD_NANOS;
+    profile.period_type = Some(ValueType::new("cpu", "nanoseconds"));
+    let path = folder.join(name);
+    std::fs::write(&path, pprof::encode(&profile)).expect("it can be written");
+    path
+}
+
+#[test]
+fn time_in_malloc_is_spent_in_malloc() {
+    let folder = scratch();
+    let profile = cpu(folder.path(), "cpu.pb.gz", 99);
+    // One sample of 100 may as well be none or two: 1.96 standard errors of √n.
+    let expected = format!(
+        "samples 100 count · {}\n\
+         flat  flat%    sum%  cum    cum%  ±95%\n  \
+         99  99.0%   99.0%  100  100.0%    20  busy\n   \
+         1   1.0%  100.0%    1    1.0%     2  malloc\n   \
+         0   0.0%  100.0%  100  100.0%    20  main\n",
+        text(&profile)
+    );
+    offheap(&["top", text(&profile), "--sample", "samples"]).code(0).says("").prints(&expected);
+}
+
+#[test]
+fn a_function_that_runs_ten_times_as_long_is_no_noise() {
+    let folder = scratch();
+    let (base, new) = (cpu(folder.path(), "base.pb.gz", 100), cpu(folder.path(), "new.pb.gz", 1000));
+    for value in ["samples", "cpu"] {
+        let diff = offheap(&["diff", text(&base), text(&new), "--sample", value]).code(0);
+        assert!(diff.stdout.lines().any(|line| line.ends_with("busy") && line.contains("grew")), "{}", diff.stdout);
+    }
+}
+
+#[test]
+fn what_cannot_be_compared_is_refused() {
+    let folder = scratch();
+    let (profile, svg) = (cpu(folder.path(), "cpu.pb.gz", 9), folder.path().join("x.svg"));
+    offheap(&["flame", text(&profile), "--base", "h20-symbolized.heap", "-o", text(&svg)]).code(1).mentions(&[
+        "cpu/nanoseconds",
+        "inuse_space/bytes",
+        "--sample",
+    ]);
+    assert!(!svg.exists());
+    offheap(&["diff", "--go", "h20-symbolized.heap", "g03-four-types.pb.gz"])
+        .code(1)
+        .mentions(&["--go h20-symbolized.heap: a profile of native memory (jemalloc heap dump)", "--go GO NATIVE"]);
+}
+
+#[test]
+fn words_that_do_not_go_together_are_wrong_usage() {
+    let folder = scratch();
+    let svg = folder.path().join("x.svg");
+    offheap(&["diff", "h01-plain.heap"]).code(2).mentions(&["two profiles"]);
+    offheap(&["convert", "h01-plain.heap", "-o", text(&svg)]).code(2).mentions(&["convert draws nothing", "flame"]);
+    let waste = ["flame", "h01-plain.heap", "--by", "waste", "--base", "h01-plain.heap", "-o", text(&svg)];
+    offheap(&waste).code(2).mentions(&["draws one reading"]);
+    assert!(!svg.exists());
+    offheap(&["convert", "h20-symbolized.heap", "-o", text(&svg), "--to", "folded"]).code(0);
+    offheap(&["top", "h20-symbolized.heap", "--sysroot", "h01-plain.heap"]).code(1).mentions(&["not a directory"]);
+}
+
+#[test]
+fn a_full_disk_behind_standard_output_is_named() {
+    for arguments in [&["top", "h20-symbolized.heap"][..], &["convert", "h20-symbolized.heap", "-o", "-"]] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has it");
+        run(crate::kit::command().args(arguments).stdout(full))
+            .code(1)
+            .mentions(&["standard output: the disk is full, and what was written is cut"]);
+    }
+}
+
+#[test]
+fn standard_input_is_read_once() {
+    let input = std::fs::File::open(crate::kit::field().join("h20-symbolized.heap")).expect("it is there");
+    run(crate::kit::command().args(["diff", "-", "-"]).stdin(input)).code(1).mentions(&["can be read once"]);
+}
+
+#[test]
+fn file_names_of_all_sorts() {
+    let folder = scratch();
+    let odd = folder.path().join(OsStr::from_bytes(b"caf\xe9\x1b[31m.heap"));
+    std::fs::copy(crate::kit::field().join("h20-symbolized.heap"), &odd).expect("it can be copied");
+    let shown = run(crate::kit::command().arg("top").arg(&odd)).code(0);
+    assert!(shown.stdout.contains("store::Arena::grow") && !(shown.stdout + &shown.stderr).contains('\x1b'));
+    std::fs::remove_file(&odd).expect("it can be removed");
+    let missing = run(crate::kit::command().arg("top").arg(&odd)).code(1).mentions(&["no such file"]);
+    assert!(!missing.stderr.contains('\x1b'), "{:?}", missing.stderr);
+}
+
+#[test]
+fn a_file_that_is_written_again_keeps_its_permissions_and_its_links() {
+    let folder = scratch();
+    let [private, link, fresh] = ["private.folded", "link.folded", "fresh.folded"].map(|name| folder.path().join(name));
+    std::fs::write(&private, "").expect("it can be written");
+    std::fs::set_permissions(&private, Permissions::from_mode(0o640)).expect("they can be set");
+    offheap(&["convert", "h20-symbolized.heap", "-o", text(&private)]).code(0);
+    let metadata = std::fs::metadata(&private).expect("it is there");
+    assert!(metadata.len() > 0);
+    assert_eq!(metadata.permissions().mode() & 0o777, 0o640);
+
+    std::os::unix::fs::symlink("fresh.folded", &link).expect("a link can be made");
+    offheap(&["convert", "h20-symbolized.heap", "-o", text(&link)]).code(0);
+    assert!(link.is_symlink() && fresh.is_file());
+}

@@ -147,11 +147,17 @@ fn sum(mut loaded: Vec<Loaded>) -> anyhow::Result<Loaded> {
 /// # Errors
 /// When one cannot be read, or there are more than two of different processes.
 pub(crate) fn load_ends(sources: &[Source], options: &Options) -> anyhow::Result<[Loaded; 2]> {
-    if let [base, new] = sources {
-        return Ok([load(base, options)?, load(new, options)?]);
-    }
     let raw: Vec<Raw> = sources.iter().map(|source| read(source, options)).collect::<anyhow::Result<_>>()?;
     let names: Vec<String> = sources.iter().map(Source::short).collect();
+    if let [base, new] = &names[..] {
+        if series::are_reversed(&dumps(&raw, &names)) {
+            output::note(&format!(
+                "{new} was written before {base}: what grew in between is shown as shrunk; give the older one first"
+            ));
+        }
+        let mut sides = raw.into_iter().map(|raw| raw.finish(options));
+        return sides.next().zip(sides.next()).map(|(base, new)| [base, new]).ok_or_else(|| no_two_ends(sources));
+    }
     let Sets::Told(sets) = series::sets(&dumps(&raw, &names)) else { return Err(no_two_ends(sources)) };
     let [set] = &sets[..] else { return Err(no_two_ends(sources)) };
     let [base, .., new] = set.dumps[..] else { return Err(no_two_ends(sources)) };

@@ -67,6 +67,17 @@ pub(super) fn sets(dumps: &[Dump<'_>]) -> Sets {
     Sets::Told(sets.into_iter().map(|set| order(dumps, set)).collect())
 }
 
+/// Two dumps stand newest first: a shell puts `i10` before `i9`.
+pub(super) fn are_reversed(dumps: &[Dump<'_>]) -> bool {
+    let [base, new] = dumps else { return false };
+    if let (Some(base), Some(new)) = (file_name(base.name), file_name(new.name))
+        && base.pid == new.pid
+    {
+        return base.sequence > new.sequence;
+    }
+    new.profile.time_nanos > 0 && base.profile.time_nanos > new.profile.time_nanos
+}
+
 /// Dumps of one process, oldest first.
 fn order(dumps: &[Dump<'_>], mut set: Vec<usize>) -> Set {
     let sequence = |index: usize| file_name(dumps[index].name).map(|name| name.sequence);
@@ -151,7 +162,7 @@ fn file_name(name: &str) -> Option<FileName> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Dump, FileName, OrderedBy, Set, Sets, file_name, sets};
+    use super::{Dump, FileName, OrderedBy, Set, Sets, are_reversed, file_name, sets};
     use offheap_symbolizer::address::RuntimeAddress;
     use offheap_symbolizer::formats::Origin;
     use offheap_symbolizer::profile::{Mapping, Profile};
@@ -176,6 +187,23 @@ mod tests {
             ("a.b.c.i1.heap", None),
         ] {
             assert_eq!(file_name(name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_newer_one_first() {
+        for (base, new, expected) in [
+            (("svc.7.10.i10.heap", 0), ("svc.7.9.i9.heap", 0), true),
+            (("svc.7.9.i9.heap", 0), ("svc.7.10.i10.heap", 0), false),
+            (("svc.7.10.i10.heap", 0), ("svc.8.9.i9.heap", 0), false),
+            (("a", 20), ("b", 10), true),
+            (("a", 10), ("b", 20), false),
+            (("a", 10), ("b", 0), false),
+        ] {
+            let profiles = [profile(&[], base.1), profile(&[], new.1)];
+            let dump = |(name, profile)| Dump { name, profile, origin: Origin::Native };
+            let dumps = [(base.0, &profiles[0]), (new.0, &profiles[1])].map(dump);
+            assert_eq!(are_reversed(&dumps), expected, "{base:?} {new:?}");
         }
     }
 

@@ -56,6 +56,15 @@ fn a_function_that_runs_ten_times_as_long_is_no_noise() {
 }
 
 #[test]
+fn a_frame_without_a_name_is_unknown() {
+    let folder = scratch();
+    let stacks = folder.path().join("x.folded");
+    std::fs::write(&stacks, "main;;busy 5\n;idle 2\n").expect("it can be written");
+    let shown = offheap(&["top", text(&stacks)]).code(0).stdout;
+    assert!(shown.lines().any(|line| line.ends_with("[unknown]") && line.contains('7')), "{shown}");
+}
+
+#[test]
 fn what_cannot_be_compared_is_refused() {
     let folder = scratch();
     let (profile, svg) = (cpu(folder.path(), "cpu.pb.gz", 9), folder.path().join("x.svg"));

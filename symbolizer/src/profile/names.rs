@@ -18,7 +18,7 @@ impl Profile {
                 let offset = location.address.0.wrapping_sub(mapping.start.0).wrapping_add(mapping.offset.0);
                 Cow::Owned(format!("{}+{offset:#x}", mapping.base_name()))
             }
-            None if self.mappings.is_empty() => Cow::Owned(location.address.to_string()),
+            None if self.mappings.is_empty() && location.address.0 != 0 => Cow::Owned(location.address.to_string()),
             None => Cow::Borrowed(UNKNOWN),
         }
     }

@@ -7,6 +7,8 @@
 //! * [`control`]: ordinary code on the agent's own threads: statistics, dumps, the server.
 //! * [`glue`]: the life of the agent in its host: constructor, environment, fork, exit. Nobody imports it.
 //!
+//! [`boundary`] is what all three catch panics with where C calls them.
+//!
 //! `control` may import `hot`; `hot` imports neither of the others.
 
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
@@ -18,6 +20,7 @@ compile_error!(
 compile_error!("offheap-agent unwinds stacks of x86_64 and aarch64 only");
 
 mod allocator;
+mod boundary;
 mod control;
 mod glue;
 mod hot;

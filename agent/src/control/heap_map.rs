@@ -10,6 +10,7 @@
 use super::mallctl::Mib;
 use super::{process, stats};
 use crate::allocator::OwnArena;
+use crate::boundary::Finally;
 use offheap_wire::{HeapMap, SlabClass};
 use std::collections::BTreeMap;
 use std::ffi::c_void;
@@ -41,9 +42,8 @@ pub(crate) fn heap_map() -> Result<HeapMap, NoMap> {
     if SCANNING.swap(true, Ordering::Acquire) {
         return Err(NoMap::Busy);
     }
-    let map = scan();
-    SCANNING.store(false, Ordering::Release);
-    map
+    let _idle = Finally(|| SCANNING.store(false, Ordering::Release));
+    scan()
 }
 
 fn scan() -> Result<HeapMap, NoMap> {

@@ -2,6 +2,7 @@
 
 use super::jobs::Agent;
 use super::{mallctl, process, stats};
+use crate::boundary::{contain, contained};
 use crate::hot::{self, COUNTERS};
 use offheap_wire::{AgentCounters, Info, JemallocConfig, StackEnd};
 use serde_json::Value;
@@ -40,7 +41,7 @@ impl Agent {
             requests: self.requests.load(Relaxed),
             rejected: self.rejected.load(Relaxed),
             dumps: self.dumps.load(Relaxed),
-            more: BTreeMap::from([("stacks_busy".to_owned(), hook.busy)]),
+            more: BTreeMap::from([("stacks_busy".to_owned(), hook.busy), ("panics".to_owned(), contained())]),
             samples_live,
             samples_dropped,
         }
@@ -62,9 +63,10 @@ fn end_name(end: StackEnd) -> &'static str {
 /// What `malloc_stats_print` writes with these options.
 pub(crate) fn stats_print(options: &CStr) -> Vec<u8> {
     unsafe extern "C" fn append(text: *mut c_void, piece: *const c_char) {
-        // SAFETY: `text` is the vector below, `piece` a NUL-terminated string of jemalloc. Growing the vector aborts
-        // rather than unwinds when memory is exhausted.
-        unsafe { (*text.cast::<Vec<u8>>()).extend_from_slice(CStr::from_ptr(piece).to_bytes()) }
+        let _ = contain(|| {
+            // SAFETY: `text` is the vector below, `piece` a NUL-terminated string of jemalloc.
+            unsafe { (*text.cast::<Vec<u8>>()).extend_from_slice(CStr::from_ptr(piece).to_bytes()) }
+        });
     }
     let mut text: Vec<u8> = Vec::new();
     // SAFETY: the callback fulfils its contract; `text` lives through the call.

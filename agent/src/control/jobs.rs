@@ -6,10 +6,10 @@ use super::response::Response;
 use super::stats::StatsReader;
 use super::thread::spawn_quietly;
 use super::triggers::Keeper;
+use crate::boundary::contain;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
 
 /// Threads that answer at the same time. They end when there is nothing to do.
 const WORKERS_MAX: usize = 4;
@@ -60,7 +60,7 @@ pub(crate) type ConnectionId = u64;
 
 /// Requests on their way to an answer.
 pub(crate) struct Jobs {
-    agent: Arc<Agent>,
+    answer: Box<dyn Fn(&Request) -> Response + Send + Sync>,
     /// Guards: the queue and the number of workers.
     state: Mutex<State>,
     /// Guards: answers that the server has not fetched yet. Never taken while `state` is held.
@@ -76,8 +76,12 @@ struct State {
 
 impl Jobs {
     /// `wake` is called when there is an answer to fetch.
-    pub(crate) fn new(agent: Arc<Agent>, wake: impl Fn() + Send + Sync + 'static) -> Arc<Self> {
-        Arc::new(Self { agent, state: Mutex::default(), done: Mutex::default(), wake: Box::new(wake) })
+    pub(crate) fn new(
+        answer: impl Fn(&Request) -> Response + Send + Sync + 'static,
+        wake: impl Fn() + Send + Sync + 'static,
+    ) -> Arc<Self> {
+        let (answer, wake) = (Box::new(answer), Box::new(wake));
+        Arc::new(Self { answer, state: Mutex::default(), done: Mutex::default(), wake })
     }
 
     /// Answers a request on a worker. If no thread can be had, the caller answers it itself.
@@ -106,12 +110,9 @@ impl Jobs {
         std::mem::take(&mut lock(&self.done))
     }
 
-    /// Waits until there is nothing left to answer and no file being written, but not longer than this.
-    pub(crate) fn await_idle(&self, patience: Duration) {
-        let begin = Instant::now();
-        while begin.elapsed() < patience && (lock(&self.state).workers > 0 || self.agent.triggers.is_writing()) {
-            std::thread::sleep(Duration::from_millis(1));
-        }
+    /// Whether there is nothing left to answer.
+    pub(crate) fn is_idle(&self) -> bool {
+        lock(&self.state).workers == 0
     }
 
     fn work(&self) {
@@ -128,9 +129,8 @@ impl Jobs {
             };
             let (id, request) = job;
             // A panic is answered like any other failure: the worker count and the client must not be left hanging.
-            let answer = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.agent.answer(&request)));
-            let answer =
-                answer.unwrap_or_else(|_| Response::error(500, "the agent failed to answer; please report it"));
+            let answer = contain(|| (self.answer)(&request))
+                .unwrap_or_else(|| Response::error(500, "the agent failed to answer; please report it"));
             lock(&self.done).push((id, answer));
             (self.wake)();
         }

@@ -12,6 +12,7 @@ use super::purge;
 use super::request::Request;
 use super::response::Response;
 use super::triggers::{self, RuleError};
+use crate::boundary::Finally;
 use offheap_wire as wire;
 use offheap_wire::ProfileState;
 use serde_json::Value;
@@ -117,8 +118,9 @@ impl Agent {
         if self.dumping.swap(true, AcqRel) {
             return Response::error(409, "another dump is being made; try again when it is done");
         }
+        let idle = Finally(|| self.dumping.store(false, Release));
         let dump = dump::heap_dump();
-        self.dumping.store(false, Release);
+        drop(idle);
         match dump {
             Ok(file) => {
                 self.dumps.fetch_add(1, Relaxed);

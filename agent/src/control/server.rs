@@ -7,6 +7,7 @@ use super::socket::SocketPath;
 use super::thread::spawn_quietly;
 use super::watched_fd::WatchedFd;
 use super::{kernel, mallctl, own_table, socket, triggers};
+use crate::boundary::contain;
 use crate::hot;
 use std::io;
 use std::mem;
@@ -24,6 +25,8 @@ const LOOK_INTERVAL: Duration = triggers::LOOK_INTERVAL;
 const START_PATIENCE: Duration = Duration::from_secs(1);
 /// Time that requests have to be answered before a host's sandbox closes.
 const WORKERS_PATIENCE: Duration = Duration::from_secs(2);
+/// Rounds of the server that may panic before it gives up.
+const PANICS_MAX: u32 = 100;
 /// Pause in accepting when the host has no descriptors left.
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(100);
 
@@ -137,13 +140,8 @@ impl Running {
                     mem::forget(fds);
                 }
                 let _ = mallctl::set_background_thread(true);
-                while !stop.load(Acquire) {
-                    if !server.turn() {
-                        say("the process closed the agent's descriptors; the agent is silent from now on");
-                        break;
-                    }
-                }
-                server.jobs.await_idle(WORKERS_PATIENCE);
+                server.serve(&stop, Server::turn);
+                server.await_idle(WORKERS_PATIENCE);
             }
         })?;
         drop(has_started.recv_timeout(START_PATIENCE));
@@ -209,6 +207,8 @@ struct Server {
     connections: Vec<Connection>,
     next_id: u64,
     accept_again: Option<Instant>,
+    /// Rounds that panicked.
+    panics: u32,
     /// User that made the socket; the host may change its own later.
     owner: libc::uid_t,
 }
@@ -227,9 +227,13 @@ impl Server {
                 Some(bound.listener)
             }
         };
-        let jobs = Jobs::new(Arc::clone(&agent), move || {
-            self::wake(&waker);
-        });
+        let answering = Arc::clone(&agent);
+        let jobs = Jobs::new(
+            move |request| answering.answer(request),
+            move || {
+                self::wake(&waker);
+            },
+        );
         Self {
             agent,
             jobs,
@@ -238,7 +242,39 @@ impl Server {
             connections: Vec::new(),
             next_id: 0,
             accept_again: None,
+            panics: 0,
             owner: kernel::effective_user(),
+        }
+    }
+
+    /// Goes round until it is told to stop, or cannot go on.
+    fn serve(&mut self, stop: &AtomicBool, mut turn: impl FnMut(&mut Self) -> bool) {
+        while !stop.load(Acquire) {
+            match contain(|| turn(self)) {
+                Some(true) => {}
+                Some(false) => {
+                    say("the process closed the agent's descriptors; the agent is silent from now on");
+                    return;
+                }
+                None if self.recovers() => {}
+                None => return,
+            }
+        }
+    }
+
+    /// After a round that panicked: the clients may be to blame, so they go. False when it has happened too often.
+    fn recovers(&mut self) -> bool {
+        self.panics += 1;
+        self.agent.rejected.fetch_add(self.connections.len() as u64, Relaxed);
+        self.connections.clear();
+        self.panics < PANICS_MAX
+    }
+
+    /// Waits until there is nothing left to answer and no file being written, but not longer than this.
+    fn await_idle(&self, patience: Duration) {
+        let begin = Instant::now();
+        while begin.elapsed() < patience && (!self.jobs.is_idle() || self.agent.triggers.is_writing()) {
+            std::thread::sleep(Duration::from_millis(1));
         }
     }
 
@@ -373,4 +409,122 @@ impl Server {
 
 fn drain_wake(fd: RawFd) {
     while kernel::receive(fd, &mut [0]).is_ok_and(|count| count > 0) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::boundary::contained;
+    use crate::control::response::Response;
+    use std::io::{Read, Write};
+    use std::os::unix::net::UnixStream;
+
+    /// A server in this process that panics when it is asked for `/panic`, and in each round for which `fails` says so.
+    struct Running {
+        path: String,
+        stop: Arc<AtomicBool>,
+        waker: Arc<WatchedFd>,
+        thread: JoinHandle<()>,
+    }
+
+    impl Running {
+        fn start(name: &str, mut fails: impl FnMut(&Server) -> bool + Send + 'static) -> Self {
+            let path = std::env::temp_dir().join(format!("offheap-panics-{}-{name}", std::process::id()));
+            let path = path.to_str().unwrap().to_owned();
+            let (wake, waker) = kernel::socket_pair().unwrap();
+            let ends = Ends { wake, waker: waker.into() };
+            let waker = Arc::clone(&ends.waker);
+            let mut server = Server::new(Arc::new(Agent::new(true)), &SocketPath::Given(path.clone()), ends);
+            let woken = Arc::clone(&waker);
+            server.jobs = Jobs::new(
+                |request| match request.path.as_str() {
+                    "/panic" => panic!("asked for"),
+                    path => Response::json(&path),
+                },
+                move || {
+                    super::wake(&woken);
+                },
+            );
+            let stop = Arc::new(AtomicBool::new(false));
+            let thread = spawn_quietly("offheap-test", {
+                let stop = Arc::clone(&stop);
+                move || {
+                    server.serve(&stop, |server| {
+                        assert!(!fails(server), "a round that fails");
+                        server.turn()
+                    });
+                }
+            });
+            Self { path, stop, waker, thread: thread.unwrap() }
+        }
+
+        /// What comes back; nothing when the connection was closed.
+        fn ask(&self, path: &str) -> String {
+            let mut stream = UnixStream::connect(&self.path).unwrap();
+            stream.write_all(format!("GET {path} HTTP/1.1\r\n\r\n").as_bytes()).unwrap();
+            let mut answer = String::new();
+            let _ = stream.read_to_string(&mut answer);
+            answer
+        }
+
+        fn end(self) {
+            self.stop.store(true, Release);
+            wake(&self.waker);
+            self.thread.join().unwrap();
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+
+    /// Threads that answer.
+    fn workers() -> usize {
+        let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();
+        tasks
+            .filter(|task| std::fs::read_to_string(task.path().join("comm")).is_ok_and(|n| n == "offheap-job\n"))
+            .count()
+    }
+
+    #[test]
+    fn a_request_that_panics_is_answered_and_so_is_the_next() {
+        let server = Running::start("request", |_| false);
+        let before = contained();
+        for round in 0..50 {
+            assert!(server.ask("/panic").starts_with("HTTP/1.1 500 "), "round {round}");
+            assert!(server.ask("/well").ends_with("\r\n\r\n\"/well\"\n"), "round {round}");
+        }
+        assert!(contained() >= before + 50);
+        server.end();
+        let begin = Instant::now();
+        while workers() > 0 {
+            assert!(begin.elapsed() < Duration::from_secs(60), "threads that answered are left over");
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn a_round_that_panics_costs_its_clients_and_nothing_else() {
+        let before = contained();
+        // Each connection that was accepted as the third, sixth and so on.
+        let mut failed = 0;
+        let server = Running::start("round", move |server| {
+            let fails = server.next_id / 3 > failed;
+            failed += u64::from(fails);
+            fails
+        });
+        let answers: Vec<String> = (0..30).map(|_| server.ask("/well")).collect();
+        let (well, closed): (Vec<_>, Vec<_>) = answers.iter().partition(|answer| !answer.is_empty());
+        assert!(well.iter().all(|answer| answer.ends_with("\"/well\"\n")), "{well:?}");
+        assert!(closed.len() <= 10, "{} of 30 were closed, at most every third round panics", closed.len());
+        assert!(contained() > before, "no round panicked: the test shows nothing");
+        assert!(server.ask("/well").ends_with("\"/well\"\n"));
+        server.end();
+    }
+
+    #[test]
+    fn a_server_that_always_panics_gives_up() {
+        let server = Running::start("always", |_| true);
+        let path = server.path.clone();
+        server.thread.join().unwrap();
+        assert!(UnixStream::connect(&path).is_err(), "nobody listens any more");
+        let _ = std::fs::remove_file(&path);
+    }
 }

@@ -3,9 +3,9 @@
 use super::profile::fork_gate;
 use super::{mallctl, own_table};
 use crate::allocator;
+use crate::boundary::contain;
 use crate::hot;
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread::JoinHandle;
 
 /// Enough for building the module table and framehop's caches; virtual, touched as needed. The thread-local storage of the
@@ -34,7 +34,7 @@ pub(crate) fn spawn_quietly<T: Default + Send + 'static>(
         allocator::wait_for_memory_on_this_thread();
         // Fails without `opt.prof`, when there is nothing to switch off.
         let _ = mallctl::set_prof_active_here(false);
-        catch_unwind(AssertUnwindSafe(body)).unwrap_or_default()
+        contain(body).unwrap_or_default()
     };
     let blocked = SignalsBlocked::new();
     let gate = fork_gate();

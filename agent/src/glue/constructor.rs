@@ -3,10 +3,10 @@
 use super::environment::{self, Environment};
 use super::{fork, sandbox};
 use crate::allocator::OwnArena;
+use crate::boundary::contain;
 use crate::control::{self, Agent, Log, say};
 use offheap_wire::AGENT_FILE_NAME;
 use std::ffi::{CStr, c_char, c_int};
-use std::panic::catch_unwind;
 use std::sync::Arc;
 
 /// glibc passes `main`'s arguments to constructors.
@@ -25,9 +25,9 @@ static DESTRUCTOR: unsafe extern "C" fn() = destructor;
 
 #[cfg_attr(test, allow(dead_code))]
 unsafe extern "C" fn constructor(_argc: c_int, _argv: *mut *mut c_char, envp: *mut *mut c_char) {
-    // Rust's own panic message would go to the host's standard error.
-    std::panic::set_hook(Box::new(|panic| say(&format!("internal error: {panic}"))));
-    let _ = catch_unwind(|| {
+    let _ = contain(|| {
+        // Rust's own panic message would go to the host's standard error.
+        std::panic::set_hook(Box::new(|panic| say(&format!("internal error: {panic}"))));
         // SAFETY: the loader's environment, and no thread has been started yet by anybody but other constructors.
         unsafe { begin(envp) }
     });
@@ -35,7 +35,7 @@ unsafe extern "C" fn constructor(_argc: c_int, _argv: *mut *mut c_char, envp: *m
 
 #[cfg_attr(test, allow(dead_code))]
 unsafe extern "C" fn destructor() {
-    let _ = catch_unwind(control::remove_socket);
+    let _ = contain(control::remove_socket);
 }
 
 /// # Safety

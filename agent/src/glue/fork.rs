@@ -1,5 +1,6 @@
 //! fork without exec: the child keeps a working allocator and loses the agent.
 
+use crate::boundary::contain;
 use crate::control::{close_all_in_child, fork_gate_within, forked};
 use crate::hot::POOL;
 use std::cell::UnsafeCell;
@@ -44,20 +45,24 @@ pub(super) fn register() {
 }
 
 unsafe extern "C" fn prepare() {
-    if let Some(gate) = fork_gate_within(PATIENCE) {
-        // SAFETY: this thread holds the gate.
-        unsafe { *HELD.gate.get() = Some(gate) };
-        HELD.by.store(this_thread(), Relaxed);
-    }
+    let _ = contain(|| {
+        if let Some(gate) = fork_gate_within(PATIENCE) {
+            // SAFETY: this thread holds the gate.
+            unsafe { *HELD.gate.get() = Some(gate) };
+            HELD.by.store(this_thread(), Relaxed);
+        }
+    });
 }
 
 unsafe extern "C" fn in_parent() {
-    release();
+    let _ = contain(release);
 }
 
 unsafe extern "C" fn in_child() {
-    release();
-    POOL.reset_in_child();
-    close_all_in_child();
-    forked();
+    let _ = contain(release);
+    let _ = contain(|| {
+        POOL.reset_in_child();
+        close_all_in_child();
+    });
+    let _ = contain(forked);
 }

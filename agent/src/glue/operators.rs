@@ -27,8 +27,8 @@ macro_rules! allocate {
                     return allocated;
                 }
             }
-            let name = concat!(stringify!($name), "\0");
-            let Some(next) = next(name) else { return std::ptr::null_mut() };
+            const NAME: &CStr = name(concat!(stringify!($name), "\0"));
+            let Some(next) = next(NAME) else { return std::ptr::null_mut() };
             // SAFETY: the operator of this very name, which has this type. It may throw through this frame, which holds
             // nothing.
             unsafe {
@@ -45,8 +45,9 @@ macro_rules! release {
         #[cfg_attr(test, allow(dead_code))]
         #[allow(non_snake_case)]
         unsafe extern "C" fn $name(ptr: *mut c_void $(, $more: $kind)*) {
+            const NAME: &CStr = name(concat!(stringify!($name), "\0"));
             if !malloc_is_ours()
-                && let Some(next) = next(concat!(stringify!($name), "\0"))
+                && let Some(next) = next(NAME)
             {
                 // SAFETY: the operator of this very name, which has this type.
                 return unsafe {
@@ -120,9 +121,16 @@ fn malloc_is_ours() -> bool {
     }
 }
 
+/// A name that ends with NUL.
+const fn name(text: &'static str) -> &'static CStr {
+    match CStr::from_bytes_with_nul(text.as_bytes()) {
+        Ok(name) => name,
+        Err(_) => panic!("evaluated while this is compiled"),
+    }
+}
+
 /// The next function of this name in the search. Looked up each time: it is the way of those whose memory has run out.
-fn next(name: &str) -> Option<*mut c_void> {
-    let name = CStr::from_bytes_with_nul(name.as_bytes()).ok()?;
+fn next(name: &CStr) -> Option<*mut c_void> {
     // SAFETY: looks a name up.
     let found = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };
     (!found.is_null()).then_some(found)

@@ -9,10 +9,11 @@
 //! C; on both architectures variadic integers travel like others, so they are declared here with all they can have. One
 //! that is not given is whatever is in its place, and the kernel does not look at it.
 
+use crate::boundary::contain;
 use crate::control;
+use std::cell::Cell;
 use std::ffi::{c_int, c_long, c_ulong, c_void};
 use std::mem;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
@@ -54,7 +55,7 @@ pub(crate) unsafe extern "C" fn prctl(option: c_int, a: c_ulong, b: c_ulong, c: 
     }
     let deadly = match u32::try_from(a) {
         Ok(libc::SECCOMP_MODE_STRICT) => true,
-        Ok(libc::SECCOMP_MODE_FILTER) => is_deadly(b),
+        Ok(libc::SECCOMP_MODE_FILTER) => may_be_deadly(b),
         _ => false,
     };
     enter(deadly, call)
@@ -89,25 +90,33 @@ pub(crate) unsafe extern "C" fn syscall(
     }
     let deadly = match u32::try_from(a) {
         Ok(libc::SECCOMP_SET_MODE_STRICT) => true,
-        Ok(libc::SECCOMP_SET_MODE_FILTER) => is_deadly(c as u64),
+        Ok(libc::SECCOMP_SET_MODE_FILTER) => may_be_deadly(c as u64),
         _ => false,
     };
     enter(deadly, call)
 }
 
+/// As [`is_deadly`], and a program that it cannot be asked about is taken for one.
+fn may_be_deadly(program: u64) -> bool {
+    contain(|| is_deadly(program)).unwrap_or(true)
+}
+
 /// Makes the call; before a deadly one the agent goes, and comes back when the call has failed.
+#[inline]
 fn enter<R: Copy + Into<i64>>(deadly: bool, call: impl Fn() -> R) -> R {
     if !deadly {
         return call();
     }
+    let made = Cell::new(None);
     let call_keeping_errno = || {
         let result = call();
         // SAFETY: this thread's errno.
-        (result, unsafe { *libc::__errno_location() })
+        made.set(Some((result, unsafe { *libc::__errno_location() })));
+        result
     };
-    let failed = |(result, _): &(R, c_int)| (*result).into() < 0;
-    let (result, errno) = catch_unwind(AssertUnwindSafe(|| control::retire_for(call_keeping_errno, failed)))
-        .unwrap_or_else(|_| call_keeping_errno());
+    let _ = contain(|| control::retire_for(call_keeping_errno, |&result| result.into() < 0));
+    // An agent that panics must not keep the host from its call, nor make it twice.
+    let Some((result, errno)) = made.get() else { return call() };
     // SAFETY: as above.
     unsafe { *libc::__errno_location() = errno };
     result

@@ -2,6 +2,7 @@
 
 use super::golang::{self, GoSections, GoText};
 use super::storage::FixedStorage;
+use crate::boundary::contain;
 use framehop::{ExplicitModuleSectionInfo, Module, Unwinder, UnwinderNative};
 use offheap_wire as wire;
 use std::ffi::{CStr, c_int, c_void};
@@ -162,12 +163,14 @@ impl StartupImages {
     /// Lists them. Must run before `main`, when nothing can have been loaded by `dlopen`.
     pub(crate) fn read() -> Self {
         unsafe extern "C" fn each(info: *mut libc::dl_phdr_info, _: usize, out: *mut c_void) -> c_int {
-            // SAFETY: the loader passes a valid info, and `out` is the vector below.
-            unsafe { (*out.cast::<Vec<u64>>()).push((*info).dlpi_phdr as u64) };
+            let _ = contain(|| {
+                // SAFETY: the loader passes a valid info, and `out` is the vector below.
+                unsafe { (*out.cast::<Vec<u64>>()).push((*info).dlpi_phdr as u64) };
+            });
             0
         }
         let mut list: Vec<u64> = Vec::new();
-        // SAFETY: the callback fulfils its contract; pushing aborts rather than unwinds when memory is exhausted.
+        // SAFETY: the callback fulfils its contract and does not unwind.
         unsafe { libc::dl_iterate_phdr(Some(each), (&raw mut list).cast()) };
         Self(list)
     }
@@ -196,12 +199,14 @@ pub(crate) fn thread_local_bytes() -> usize {
 /// The loaded images, for whoever reads addresses of this process elsewhere.
 pub(crate) fn loaded_modules() -> Vec<wire::Module> {
     unsafe extern "C" fn each(info: *mut libc::dl_phdr_info, _: usize, out: *mut c_void) -> c_int {
-        // SAFETY: the loader passes a valid info of an image that it holds mapped, and `out` is the vector below.
-        unsafe {
-            if let Some(module) = describe(&*info) {
-                (*out.cast::<Vec<wire::Module>>()).push(module);
+        let _ = contain(|| {
+            // SAFETY: the loader passes a valid info of an image that it holds mapped, and `out` is the vector below.
+            unsafe {
+                if let Some(module) = describe(&*info) {
+                    (*out.cast::<Vec<wire::Module>>()).push(module);
+                }
             }
-        }
+        });
         0
     }
     let mut list: Vec<wire::Module> = Vec::new();
@@ -279,13 +284,16 @@ struct Collect<'a> {
 }
 
 unsafe extern "C" fn collect(info: *mut libc::dl_phdr_info, _: usize, context: *mut c_void) -> c_int {
-    // SAFETY: `context` is the `Collect` of the caller, and the loader passes a valid info.
-    let (context, info) = unsafe { (&mut *context.cast::<Collect>(), &*info) };
-    let stays = context.startup_images.0.contains(&(info.dlpi_phdr as u64));
-    // SAFETY: the loader holds the image mapped during the callback.
-    if let Some(image) = unsafe { Image::read(info, stays) } {
-        context.images.push(image);
-    }
+    // An image that makes the reader panic is left out; what lies in it ends its stacks.
+    let _ = contain(|| {
+        // SAFETY: `context` is the `Collect` of the caller, and the loader passes a valid info.
+        let (context, info) = unsafe { (&mut *context.cast::<Collect>(), &*info) };
+        let stays = context.startup_images.0.contains(&(info.dlpi_phdr as u64));
+        // SAFETY: the loader holds the image mapped during the callback.
+        if let Some(image) = unsafe { Image::read(info, stays) } {
+            context.images.push(image);
+        }
+    });
     0
 }
 

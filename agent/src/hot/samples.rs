@@ -12,6 +12,7 @@
 //! A reset puts fresh tables in place and unmaps the old ones when no hook can be looking at them.
 
 use super::{clock, pages};
+use crate::boundary::contain;
 use offheap_wire::StackEnd;
 use std::ffi::c_void;
 use std::ptr;
@@ -111,15 +112,19 @@ impl Drop for Inside {
 }
 
 unsafe extern "C" fn sample(ptr: *const c_void, size: usize, stack: *mut *mut c_void, frames: u32, usable: usize) {
-    let Some(inside) = Inside::enter() else { return };
-    // SAFETY: jemalloc's stack of `frames` addresses, which it does not change any more.
-    let stack = unsafe { std::slice::from_raw_parts(stack.cast::<u64>().cast_const(), frames as usize) };
-    inside.tables().add(ptr as u64, size as u64, usable as u64, stack);
+    let _ = contain(|| {
+        let Some(inside) = Inside::enter() else { return };
+        // SAFETY: jemalloc's stack of `frames` addresses, which it does not change any more.
+        let stack = unsafe { std::slice::from_raw_parts(stack.cast::<u64>().cast_const(), frames as usize) };
+        inside.tables().add(ptr as u64, size as u64, usable as u64, stack);
+    });
 }
 
 unsafe extern "C" fn sample_free(ptr: *const c_void, usable: usize) {
-    let Some(inside) = Inside::enter() else { return };
-    inside.tables().remove(ptr as u64, usable as u64);
+    let _ = contain(|| {
+        let Some(inside) = Inside::enter() else { return };
+        inside.tables().remove(ptr as u64, usable as u64);
+    });
 }
 
 /// Empties the tables for a recording at this rate, making them if need be. On an agent thread, one at a time.

@@ -2,6 +2,7 @@
 
 use super::rule::{Condition, Rule};
 use super::{cgroup, file};
+use crate::boundary::Finally;
 use crate::control::jobs::Agent;
 use crate::control::log::say;
 use crate::control::{process, thread};
@@ -122,6 +123,7 @@ impl Keeper {
     }
 
     fn write(&self, agent: &Agent, id: u64, rule: &Rule, sequence: u64) {
+        let _idle = Finally(|| self.writing.store(false, Release));
         let host = process::host_name().unwrap_or_else(|| "host".into());
         let started_at = process::started_at().unwrap_or(0.0) as u64;
         let name = file::name(&host, std::process::id(), started_at, sequence, rule.when.reason());
@@ -143,8 +145,6 @@ impl Keeper {
                 }
             }
         }
-        drop(state);
-        self.writing.store(false, Release);
     }
 }
 

@@ -5,9 +5,24 @@ use framehop::UnwindRegsNative;
 /// Where a walk stands: what the walker needs beside framehop's registers.
 pub(crate) type Regs = UnwindRegsNative;
 
+/// Registers as they were captured.
+pub(crate) struct Captured {
+    pc: u64,
+    lr: u64,
+    sp: u64,
+    fp: u64,
+}
+
+impl Captured {
+    /// Where a walk starts.
+    pub(crate) fn start(&self) -> (u64, Regs) {
+        (self.pc, Regs::new(self.lr, self.sp, self.fp))
+    }
+}
+
 /// The registers at this very instruction of the caller.
 #[inline(always)]
-pub(crate) fn capture() -> (u64, Regs) {
+pub(crate) fn capture() -> Captured {
     let (pc, lr, sp, fp): (u64, u64, u64, u64);
     // SAFETY: reads four registers; touches no memory and no flags.
     unsafe {
@@ -23,7 +38,7 @@ pub(crate) fn capture() -> (u64, Regs) {
             options(nomem, nostack, preserves_flags)
         );
     }
-    (pc, Regs::new(lr, sp, fp))
+    Captured { pc, lr, sp, fp }
 }
 
 /// Registers of a native frame found at the end of a Go frame-pointer chain: frame records are `{fp, lr}` pairs in C

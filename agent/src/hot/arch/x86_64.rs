@@ -5,9 +5,23 @@ use framehop::UnwindRegsNative;
 /// Where a walk stands: what the walker needs beside framehop's registers.
 pub(crate) type Regs = UnwindRegsNative;
 
+/// Registers as they were captured.
+pub(crate) struct Captured {
+    ip: u64,
+    sp: u64,
+    bp: u64,
+}
+
+impl Captured {
+    /// Where a walk starts.
+    pub(crate) fn start(&self) -> (u64, Regs) {
+        (self.ip, Regs::new(self.ip, self.sp, self.bp))
+    }
+}
+
 /// The registers at this very instruction of the caller.
 #[inline(always)]
-pub(crate) fn capture() -> (u64, Regs) {
+pub(crate) fn capture() -> Captured {
     let (ip, sp, bp): (u64, u64, u64);
     // SAFETY: reads three registers; touches no memory and no flags.
     unsafe {
@@ -21,7 +35,7 @@ pub(crate) fn capture() -> (u64, Regs) {
             options(nomem, nostack, preserves_flags)
         );
     }
-    (ip, Regs::new(ip, sp, bp))
+    Captured { ip, sp, bp }
 }
 
 /// Registers of a native frame found at the end of a Go frame-pointer chain: C called Go, and `crosscall2` linked its

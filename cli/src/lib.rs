@@ -1,6 +1,6 @@
 //! The offheap command line: parse, dispatch, map to an exit code.
 //!
-//! Layers, leaf first: `analysis` and `view` (pure), `exit`, `output`, `interrupt`, `elf`, `cgroup`, `preload`,
+//! Layers, leaf first: `analysis` and `view` (pure), `exit`, `output`, `input`, `interrupt`, `elf`, `cgroup`, `preload`,
 //! `go_endpoint`, `target`, `client`, `reading`, `process_memory`, `capture`, `observe`, `load`, `serve`, `commands` (which
 //! never import each other), `args`.
 
@@ -13,6 +13,7 @@ mod commands;
 mod elf;
 mod exit;
 mod go_endpoint;
+mod input;
 mod interrupt;
 mod load;
 mod observe;

@@ -3,14 +3,11 @@
 use crate::analysis::saved_statistics;
 use crate::client::Agent;
 use crate::exit::Outcome;
+use crate::input::{self, Purpose};
 use anyhow::Context;
 use offheap_wire::Stats;
-use std::io::Read;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
-
-/// No report of `malloc_stats_print` comes near this size.
-const LARGEST_FILE: u64 = 256 << 20;
 
 /// Statistics with what has to be said about them.
 #[derive(Debug)]
@@ -44,7 +41,7 @@ impl Host {
 impl Reading {
     /// Read from what the user typed: a file of any name but a bare number, else a live host.
     pub(crate) fn of(source: &str) -> anyhow::Result<Self> {
-        if is_file(source)? { Self::of_file(source) } else { Self::of_host(Agent::of(source)?) }
+        if is_file(source, Purpose::Statistics)? { Self::of_file(source) } else { Self::of_host(Agent::of(source)?) }
     }
 
     fn of_host(agent: Agent) -> anyhow::Result<Self> {
@@ -52,13 +49,10 @@ impl Reading {
     }
 
     fn of_file(source: &str) -> anyhow::Result<Self> {
-        let mut bytes = Vec::new();
-        let file: Box<dyn Read> = if source == "-" {
-            Box::new(std::io::stdin().lock())
-        } else {
-            Box::new(std::fs::File::open(source).with_context(|| format!("{source}: cannot be opened"))?)
+        let bytes = match source {
+            "-" => input::read_stdin(Purpose::Statistics)?,
+            path => input::read_file(Path::new(path), Purpose::Statistics)?,
         };
-        file.take(LARGEST_FILE).read_to_end(&mut bytes).with_context(|| format!("{source}: cannot be read"))?;
         let report = saved_statistics::read(&bytes).with_context(|| source.to_owned())?;
         Ok(Self { stats: report.stats, notes: report.notes, partial: report.partial, host: None })
     }
@@ -85,7 +79,7 @@ impl Reading {
 }
 
 /// Is this the path of a report? A number is a pid, a socket is an agent, and a path that does not exist is a mistake.
-pub(crate) fn is_file(source: &str) -> anyhow::Result<bool> {
+pub(crate) fn is_file(source: &str, purpose: Purpose) -> anyhow::Result<bool> {
     if source == "-" {
         return Ok(true);
     }
@@ -94,7 +88,7 @@ pub(crate) fn is_file(source: &str) -> anyhow::Result<bool> {
     }
     match std::fs::metadata(Path::new(source)) {
         Ok(metadata) => Ok(!metadata.file_type().is_socket()),
-        Err(error) if source.contains('/') => Err(error).with_context(|| source.to_owned()),
+        Err(error) if source.contains('/') => Err(input::explain(Path::new(source), error, purpose)),
         Err(_) => Ok(false),
     }
 }

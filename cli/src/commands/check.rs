@@ -5,6 +5,7 @@ use crate::cgroup;
 use crate::client::Agent;
 use crate::exit::Outcome;
 use crate::go_endpoint::GoEndpoint;
+use crate::input::Purpose;
 use crate::interrupt::Interrupt;
 use crate::output;
 use crate::reading::{self, Reading};
@@ -75,7 +76,7 @@ impl Args {
     }
 
     fn verdict(&self, thresholds: &Thresholds) -> anyhow::Result<Verdict> {
-        if reading::is_file(&self.source)? {
+        if reading::is_file(&self.source, Purpose::Statistics)? {
             // A report is one moment: nothing will change by waiting.
             let reading = Reading::of(&self.source)?;
             reading.notes.iter().for_each(|note| output::note(note));

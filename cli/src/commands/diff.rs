@@ -117,6 +117,11 @@ fn over_time(args: &Args) -> anyhow::Result<Outcome> {
 }
 
 fn against_go(args: &Args, go: &Source) -> anyhow::Result<Outcome> {
+    if let Some(kind) = args.select.sample.as_deref().filter(|&kind| kind != "inuse_space") {
+        bail!(WrongUsage(format!(
+            "--sample {kind}: with --go both sides are bytes in use (inuse_space), and nothing else"
+        )));
+    }
     let mut go = load(&go.or_auto(&args.inputs[0])?, &args.options)?;
     let mut native = load_last(&args.inputs, &args.options)?;
     if go.origin == Origin::Native {

@@ -3,7 +3,8 @@
 use crate::analysis::fragmentation::classes;
 use crate::client::Agent;
 use crate::exit::Outcome;
-use crate::load::{Options, Source, load, usual_value};
+use crate::input::{self, Purpose};
+use crate::load::{Options, Source, load, load_bytes, usual_value};
 use crate::observe::{Header, Observation, Observer, Recording};
 use crate::output;
 use crate::reading::is_file;
@@ -14,9 +15,9 @@ use crate::view::page::{Chart, Line, Page, Rows};
 use crate::view::size::human;
 use crate::view::text::counted;
 use crate::view::value::Unit;
-use anyhow::{Context, bail};
+use anyhow::bail;
 use offheap_symbolizer::profile::{GroupBy, NO_GO, Profile};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Rows of each table.
 const ROWS: usize = 20;
@@ -67,17 +68,19 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
 }
 
 fn gather(args: &Args) -> anyhow::Result<Material> {
-    if !is_file(&args.source)? {
+    if !is_file(&args.source, Purpose::Report)? {
         return live(&args.source, &args.options);
     }
-    if args.source != "-" {
-        let bytes = std::fs::read(&args.source).with_context(|| format!("{}: cannot be read", args.source))?;
-        if Recording::looks_like(&bytes) {
-            return recorded(&args.source, &bytes, &args.options);
-        }
-    }
+    // Read once: a pipe gives its bytes a single time.
     let source: Source = args.source.parse()?;
-    let loaded = load(&source, &args.options)?;
+    let bytes = match &source {
+        Source::Stdin => input::read_stdin(Purpose::Report)?,
+        _ => input::read_file(Path::new(&args.source), Purpose::Report)?,
+    };
+    if Recording::looks_like(&bytes) {
+        return recorded(&args.source, &bytes, &args.options);
+    }
+    let loaded = load_bytes(&source, bytes, &args.options)?;
     let facts = vec![format!("{} as {}{}", loaded.name(), loaded.format, loaded.taken())];
     let title = source.short();
     Ok(Material { title, facts, profile: Some(loaded.profile), partial: loaded.partial, ..Material::default() })

@@ -1,8 +1,10 @@
 //! Reading one PROFILE, or several of one process.
 
 use super::series::{self, Dump, OrderedBy, Sets};
+use super::source::Input;
 use super::{Options, Source, usual_value};
 use crate::exit::Outcome;
+use crate::input::{self, Purpose};
 use crate::output;
 use crate::view::duration;
 use crate::view::progress::Progress;
@@ -86,6 +88,15 @@ impl Loaded {
 pub(crate) fn load(source: &Source, options: &Options) -> anyhow::Result<Loaded> {
     let raw = read(source, options)?;
     Ok(raw.finish(options))
+}
+
+/// Take what was read from a source already.
+///
+/// # Errors
+/// When nothing in it can be read.
+pub(crate) fn load_bytes(source: &Source, bytes: Vec<u8>, options: &Options) -> anyhow::Result<Loaded> {
+    options.check()?;
+    Ok(parse(source, Input::of_file(bytes), options)?.finish(options))
 }
 
 fn join<'a>(sources: &'a [Source], name: impl Fn(&'a Source) -> Cow<'a, str>) -> String {
@@ -227,6 +238,12 @@ fn read(source: &Source, options: &Options) -> anyhow::Result<Raw> {
     options.check()?;
     let progress = Progress::start(format!("reading {source}"));
     let input = source.read()?;
+    drop(progress);
+    parse(source, input, options)
+}
+
+fn parse(source: &Source, input: Input, options: &Options) -> anyhow::Result<Raw> {
+    let progress = Progress::start(format!("reading {source}"));
     let asked = ParseOptions { folded_by_name: source.is_folded_by_name(), ..options.parse.clone() };
     let mut parsed = formats::parse_with(&input.bytes, &asked).with_context(|| source.to_string())?;
     drop(progress);
@@ -245,7 +262,7 @@ fn read(source: &Source, options: &Options) -> anyhow::Result<Raw> {
 /// Give a dump without mappings those that the user has.
 fn place(parsed: &mut Parsed, options: &Options) -> anyhow::Result<()> {
     if let Some(path) = &options.maps {
-        let maps = super::source::read_file(path).with_context(|| "--maps")?;
+        let maps = input::read_file(path, Purpose::Maps).context("--maps")?;
         if parsed.use_maps(&maps) == 0 {
             bail!("--maps {}: no executable mapping in it; expected a copy of /proc/PID/maps", path.display());
         }

@@ -7,7 +7,7 @@ mod select;
 mod series;
 mod source;
 
-pub(crate) use loaded::{Loaded, load, load_all, load_ends, load_last};
+pub(crate) use loaded::{Loaded, load, load_all, load_bytes, load_ends, load_last};
 pub(crate) use options::Options;
 pub(crate) use query::Query;
 pub(crate) use select::{Select, usual_value};

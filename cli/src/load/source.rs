@@ -2,26 +2,20 @@
 
 use crate::client::Agent;
 use crate::go_endpoint;
-use anyhow::{Context, anyhow, bail};
+use crate::input::{self, Purpose};
+use anyhow::{anyhow, bail};
 use std::convert::Infallible;
 use std::ffi::OsString;
 use std::fmt;
-use std::io::{self, IsTerminal, Read};
-use std::os::unix::fs::FileTypeExt;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Longest wait for a URL: Go's heap endpoint answers at once, a `?seconds=30` delta after that time.
 const URL_PATIENCE: Duration = Duration::from_secs(180);
-/// Largest input taken from a pipe, which may have no end.
-const STREAM_LIMIT: u64 = 1 << 30;
 /// Largest answer taken from a URL.
 const URL_LIMIT: u64 = 1 << 30;
-
-/// Standard input was read to its end.
-static STDIN_TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// A PROFILE as it was typed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,6 +79,13 @@ pub(super) struct Input {
     pub(super) notes: Vec<String>,
 }
 
+impl Input {
+    /// Of no live process.
+    pub(super) fn of_file(bytes: Vec<u8>) -> Self {
+        Self { bytes, pid: None, notes: Vec::new() }
+    }
+}
+
 impl Source {
     /// What `--go auto` means beside this native profile: the Go heap of the same live process. Everything else is itself.
     ///
@@ -121,72 +122,14 @@ impl Source {
 
     /// Read it whole.
     pub(super) fn read(&self) -> anyhow::Result<Input> {
-        let file = |bytes| Input { bytes, pid: None, notes: Vec::new() };
         match self {
-            Self::Stdin => read_stdin().map(file),
-            Self::Url(url) => fetch(url).map(file),
+            Self::Stdin => input::read_stdin(Purpose::Profile).map(Input::of_file),
+            Self::Url(url) => fetch(url).map(Input::of_file),
             Self::Process(target) => read_process(target),
-            Self::GoHeapOf(pid) => go_endpoint::heap_profile(*pid).map(file),
-            Self::File(path) => read_file(path).map(file),
+            Self::GoHeapOf(pid) => go_endpoint::heap_profile(*pid).map(Input::of_file),
+            Self::File(path) => input::read_file(path, Purpose::Profile).map(Input::of_file),
         }
     }
-}
-
-fn read_stdin() -> anyhow::Result<Vec<u8>> {
-    let mut stdin = io::stdin().lock();
-    if STDIN_TAKEN.swap(true, Ordering::Relaxed) {
-        bail!("standard input can be read once, and `-` was given twice; save one of the profiles as a file");
-    }
-    if stdin.is_terminal() {
-        bail!("standard input is a terminal; a profile was expected there: name a file, or write it into a pipe");
-    }
-    read_bounded(&mut stdin, "standard input")
-}
-
-/// Read what has no size, and may have no end.
-fn read_bounded(from: &mut dyn Read, shown: &str) -> anyhow::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    from.take(STREAM_LIMIT + 1).read_to_end(&mut bytes).with_context(|| format!("{shown}: cannot be read"))?;
-    if bytes.len() as u64 > STREAM_LIMIT {
-        bail!("{shown}: no end after {} MiB; save it as a file first if it is a profile", STREAM_LIMIT >> 20);
-    }
-    Ok(bytes)
-}
-
-/// Read a file whole.
-pub(super) fn read_file(path: &Path) -> anyhow::Result<Vec<u8>> {
-    let shown = path.display();
-    match std::fs::metadata(path) {
-        Ok(metadata) if metadata.file_type().is_socket() => {
-            bail!("{shown}: a socket; a process with the agent is named by pid:N")
-        }
-        Ok(metadata) if metadata.file_type().is_char_device() || metadata.file_type().is_block_device() => {
-            bail!("{shown}: a device, which may have no end; a PROFILE is a file, a pipe, or `-`")
-        }
-        Ok(metadata) if metadata.file_type().is_fifo() => {
-            let mut file = std::fs::File::open(path).with_context(|| format!("{shown}: cannot be opened"))?;
-            return read_bounded(&mut file, &shown.to_string());
-        }
-        _ => {}
-    }
-    std::fs::read(path).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => {
-            anyhow!("{shown}: no such file; a PROFILE is a file, `-`, a URL, or `pid:N` for a process with the agent")
-        }
-        io::ErrorKind::IsADirectory => {
-            anyhow!("{shown}: a directory; name the dump in it, or several of one process in order")
-        }
-        io::ErrorKind::NotADirectory => anyhow!("{shown}: no such file: a part of the path is a file itself"),
-        io::ErrorKind::PermissionDenied => {
-            anyhow!("{shown}: not readable for uid {}; run as its owner, or copy it", uid())
-        }
-        _ => anyhow!(error).context(format!("{shown}: cannot be read")),
-    })
-}
-
-fn uid() -> u32 {
-    // SAFETY: no arguments, no memory, never fails.
-    unsafe { libc::geteuid() }
 }
 
 /// The sample table of a live process, or its dump where the table cannot be had, which is said.

@@ -8,5 +8,6 @@ mod oracles;
 mod other_profiles;
 mod pages;
 mod pictures;
+mod places;
 mod series;
 mod tables;

@@ -1,12 +1,8 @@
 //! Profiles that are not of memory, and words that do not go together.
 
-use crate::kit::{offheap, run, scratch, text};
+use crate::kit::{offheap, scratch, text};
 use offheap_symbolizer::formats::pprof;
 use offheap_symbolizer::profile::{Line, ProfileBuilder, Sample, ValueType};
-use std::ffi::OsStr;
-use std::fs::Permissions;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// A CPU profile at 100 Hz: `busy` ran for so many samples below `main`, and `malloc` for one below `busy`.
@@ -85,53 +81,12 @@ fn words_that_do_not_go_together_are_wrong_usage() {
     let svg = folder.path().join("x.svg");
     offheap(&["diff", "h01-plain.heap"]).code(2).mentions(&["two profiles"]);
     offheap(&["convert", "h01-plain.heap", "-o", text(&svg)]).code(2).mentions(&["convert draws nothing", "flame"]);
+    offheap(&["diff", "--go", "g03-four-types.pb.gz", "h20-symbolized.heap", "--sample", "alloc_space"])
+        .code(2)
+        .mentions(&["--sample alloc_space", "inuse_space"]);
     let waste = ["flame", "h01-plain.heap", "--by", "waste", "--base", "h01-plain.heap", "-o", text(&svg)];
     offheap(&waste).code(2).mentions(&["draws one reading"]);
     assert!(!svg.exists());
     offheap(&["convert", "h20-symbolized.heap", "-o", text(&svg), "--to", "folded"]).code(0);
     offheap(&["top", "h20-symbolized.heap", "--sysroot", "h01-plain.heap"]).code(1).mentions(&["not a directory"]);
-}
-
-#[test]
-fn a_full_disk_behind_standard_output_is_named() {
-    for arguments in [&["top", "h20-symbolized.heap"][..], &["convert", "h20-symbolized.heap", "-o", "-"]] {
-        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has it");
-        run(crate::kit::command().args(arguments).stdout(full))
-            .code(1)
-            .mentions(&["standard output: the disk is full, and what was written is cut"]);
-    }
-}
-
-#[test]
-fn standard_input_is_read_once() {
-    let input = std::fs::File::open(crate::kit::field().join("h20-symbolized.heap")).expect("it is there");
-    run(crate::kit::command().args(["diff", "-", "-"]).stdin(input)).code(1).mentions(&["can be read once"]);
-}
-
-#[test]
-fn file_names_of_all_sorts() {
-    let folder = scratch();
-    let odd = folder.path().join(OsStr::from_bytes(b"caf\xe9\x1b[31m.heap"));
-    std::fs::copy(crate::kit::field().join("h20-symbolized.heap"), &odd).expect("it can be copied");
-    let shown = run(crate::kit::command().arg("top").arg(&odd)).code(0);
-    assert!(shown.stdout.contains("store::Arena::grow") && !(shown.stdout + &shown.stderr).contains('\x1b'));
-    std::fs::remove_file(&odd).expect("it can be removed");
-    let missing = run(crate::kit::command().arg("top").arg(&odd)).code(1).mentions(&["no such file"]);
-    assert!(!missing.stderr.contains('\x1b'), "{:?}", missing.stderr);
-}
-
-#[test]
-fn a_file_that_is_written_again_keeps_its_permissions_and_its_links() {
-    let folder = scratch();
-    let [private, link, fresh] = ["private.folded", "link.folded", "fresh.folded"].map(|name| folder.path().join(name));
-    std::fs::write(&private, "").expect("it can be written");
-    std::fs::set_permissions(&private, Permissions::from_mode(0o640)).expect("they can be set");
-    offheap(&["convert", "h20-symbolized.heap", "-o", text(&private)]).code(0);
-    let metadata = std::fs::metadata(&private).expect("it is there");
-    assert!(metadata.len() > 0);
-    assert_eq!(metadata.permissions().mode() & 0o777, 0o640);
-
-    std::os::unix::fs::symlink("fresh.folded", &link).expect("a link can be made");
-    offheap(&["convert", "h20-symbolized.heap", "-o", text(&link)]).code(0);
-    assert!(link.is_symlink() && fresh.is_file());
 }

@@ -1,26 +1,33 @@
-use super::line_program::{LineProgram, State};
+use super::line_program::{self as program, LineProgram, Sequence, State};
 use super::sections::Reader;
 use gimli::UnitRef;
-use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::cell::{Cell, OnceCell, RefCell};
 use std::num::NonZeroU32;
 use std::ops::Range;
 
-/// The line table of one unit. Kept of it is where its sequences are, as far as it was read, and the rows of the one that
-/// was asked last: addresses come in order, so that those of the others are not missed.
+/// The line table of one unit. Kept of it is where its sequences start, and the rows of the one that was asked last:
+/// addresses come in order, so that those of the others are not missed.
 #[derive(Debug)]
 pub(super) struct Lines<'s> {
     program: Option<LineProgram<'s>>,
-    sequences: RefCell<Sequences>,
-    last: RefCell<(usize, Vec<Row>)>,
+    /// By address.
+    sequences: OnceCell<Vec<Sequence>>,
+    /// How often a sequence was searched for while they were not known.
+    searches: Cell<u32>,
+    last: RefCell<Option<SequenceRows<'s>>>,
 }
 
-/// The sequences of a line program up to a place in it.
-#[derive(Debug, Default)]
-struct Sequences {
-    /// By start: the end, and the place where it starts in the program.
-    by_start: BTreeMap<u64, (u64, usize)>,
-    read: usize,
+/// Searching for one sequence takes a small part of the time that it takes to find all.
+const SEARCHES_MAX: u32 = 8;
+
+/// The rows of one sequence, read as far as they were asked for.
+#[derive(Debug)]
+struct SequenceRows<'s> {
+    sequence: Sequence,
+    rest: program::Rows<'s>,
+    rows: Vec<Row>,
+    /// The address after the last row, once it is reached.
+    end: Option<u64>,
 }
 
 /// Code from this address up to that of the next row of its sequence.
@@ -37,72 +44,85 @@ impl<'s> Lines<'s> {
     /// Units that say nothing about lines have no rows.
     pub(super) fn new(unit: UnitRef<'_, Reader<'s>>) -> Self {
         let program = unit.line_program.as_ref().and_then(|program| LineProgram::new(program.header()));
-        Self { program, sequences: RefCell::default(), last: RefCell::new((usize::MAX, Vec::new())) }
+        Self { program, sequences: OnceCell::new(), searches: Cell::new(0), last: RefCell::default() }
     }
 
     /// Addresses of the sequences.
     pub(super) fn ranges(&self) -> Vec<Range<u64>> {
-        let mut sequences = self.sequences.borrow_mut();
-        if let Some(program) = &self.program {
-            sequences.read_on(program, |_| false);
+        let Some(program) = &self.program else { return Vec::new() };
+        let end = |sequence| {
+            let mut rows = SequenceRows::new(program, sequence);
+            rows.read_past(program, u64::MAX);
+            rows.end
+        };
+        self.sequences(program).iter().filter_map(|it| Some(it.address..end(*it)?)).collect()
+    }
+
+    /// The row for an address in a range of the unit's that starts at `start`.
+    pub(super) fn at(&self, address: u64, start: u64) -> Option<Row> {
+        let program = self.program.as_ref()?;
+        let mut last = self.last.borrow_mut();
+        let in_last = last.as_mut().and_then(|last| last.at(program, address));
+        in_last.or_else(|| self.search(program, address, start, &mut last)).or_else(|| {
+            let sequences = self.sequences(program);
+            let nearest = *sequences[..sequences.partition_point(|it| it.address <= address)].last()?;
+            if last.as_ref().is_some_and(|last| last.sequence == nearest) {
+                return None;
+            }
+            last.insert(SequenceRows::new(program, nearest)).at(program, address)
+        })
+    }
+
+    /// Where each function has a section of its own, ranges of the unit are sequences.
+    fn search(
+        &self,
+        program: &LineProgram<'s>,
+        address: u64,
+        start: u64,
+        last: &mut Option<SequenceRows<'s>>,
+    ) -> Option<Row> {
+        if self.sequences.get().is_some() || self.searches.get() == SEARCHES_MAX {
+            return None;
         }
-        sequences.by_start.iter().map(|(start, (end, _))| *start..*end).collect()
+        self.searches.set(self.searches.get() + 1);
+        last.insert(SequenceRows::new(program, program.sequence_at(start)?)).at(program, address)
+    }
+
+    fn sequences(&self, program: &LineProgram<'s>) -> &[Sequence] {
+        self.sequences.get_or_init(|| program.sequences())
+    }
+}
+
+impl<'s> SequenceRows<'s> {
+    fn new(program: &LineProgram<'s>, sequence: Sequence) -> Self {
+        Self { sequence, rest: program.rows(sequence), rows: Vec::new(), end: None }
     }
 
     /// The row for the address.
-    pub(super) fn at(&self, address: u64) -> Option<Row> {
-        let program = self.program.as_ref()?;
-        let place = self.sequences.borrow_mut().at(program, address)?;
-        let mut last = self.last.borrow_mut();
-        if last.0 != place {
-            last.0 = place;
-            read_rows(program, place, &mut last.1);
+    fn at(&mut self, program: &LineProgram<'s>, address: u64) -> Option<Row> {
+        if address < self.sequence.address || self.end.is_some_and(|end| end <= address) {
+            return None;
         }
-        let rows = &last.1;
-        rows[..rows.partition_point(|row| row.address <= address)].last().copied()
-    }
-}
-
-impl Sequences {
-    /// Where the sequence starts that the address is in.
-    fn at(&mut self, program: &LineProgram<'_>, address: u64) -> Option<usize> {
-        let known = self.by_start.range(..=address).next_back().filter(|(_, (end, _))| *end > address);
-        match known {
-            Some((_, (_, place))) => Some(*place),
-            None => self.read_on(program, |range| range.contains(&address)),
-        }
+        self.read_past(program, address);
+        let before = self.rows.partition_point(|row| row.address <= address);
+        let is_inside = before < self.rows.len() || self.end.is_some_and(|end| address < end);
+        self.rows[..before].last().filter(|_| is_inside).copied()
     }
 
-    /// Reads up to a sequence that is the wanted one, or up to the end; what stands before damage counts.
-    fn read_on(&mut self, program: &LineProgram<'_>, is_wanted: impl Fn(&Range<u64>) -> bool) -> Option<usize> {
-        let mut rows = program.rows(self.read);
-        let mut start = None;
-        while let Some(state) = rows.next() {
-            if !state.ends {
-                start = start.or(Some(state.address));
-                continue;
+    /// Reads up to the first row behind the address.
+    fn read_past(&mut self, program: &LineProgram<'s>, address: u64) {
+        while self.rows.last().is_none_or(|row| row.address <= address) {
+            let Some(state) = self.rest.next(program) else { return };
+            if state.ends {
+                self.end = Some(state.address);
+                return;
             }
-            let place = std::mem::replace(&mut self.read, rows.place());
-            if let Some(start) = start.take().filter(|start| !state.dead && *start < state.address) {
-                self.by_start.insert(start, (state.address, place));
-                if is_wanted(&(start..state.address)) {
-                    return Some(place);
-                }
+            let row = Row::of(&state);
+            match self.rows.last_mut() {
+                // Of several rows at one address the last counts.
+                Some(last) if last.address == row.address => *last = row,
+                _ => self.rows.push(row),
             }
-        }
-        self.read = usize::MAX;
-        None
-    }
-}
-
-/// The rows of one sequence.
-fn read_rows(program: &LineProgram<'_>, place: usize, rows: &mut Vec<Row>) {
-    rows.clear();
-    for row in program.rows(place).take_while(|state| !state.ends).map(|state| Row::of(&state)) {
-        match rows.last_mut() {
-            // Of several rows at one address the last counts.
-            Some(last) if last.address == row.address => *last = row,
-            _ => rows.push(row),
         }
     }
 }

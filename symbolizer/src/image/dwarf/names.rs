@@ -1,7 +1,7 @@
 use super::function::Function;
 use super::sections::Dwarf;
 use super::split::SplitSource;
-use super::units::{Unit, Units};
+use super::units::{Owner, Units};
 use crate::address::ImageAddress;
 use crate::frame::{Frame, NameSource, NoName};
 use crate::image::names::Names;
@@ -33,11 +33,11 @@ impl<'s> DwarfNames<'s> {
     /// Line tables reach further than functions: assembly, thunks, and units whose split part is missing have rows and
     /// no function.
     pub(in crate::image) fn add_line(&self, address: ImageAddress, frame: &mut Frame) {
-        self.units.covering(address.0).into_iter().find_map(|unit| self.add_line_of(unit, address.0, frame));
+        self.units.owners(address.0).into_iter().find_map(|owner| self.add_line_of(owner, address.0, frame));
     }
 
-    fn add_line_of(&self, unit: &Unit<'s>, address: u64, frame: &mut Frame) -> Option<()> {
-        let row = unit.lines(&self.units)?.at(address)?;
+    fn add_line_of(&self, Owner { unit, start }: Owner<'_, 's>, address: u64, frame: &mut Frame) -> Option<()> {
+        let row = unit.lines(&self.units)?.at(address, start)?;
         frame.file = unit.file(&self.units, row.file.into());
         frame.line = row.line.map(NonZeroU32::get);
         frame.column = row.column.map(NonZeroU32::get);
@@ -46,16 +46,17 @@ impl<'s> DwarfNames<'s> {
 
     /// Appends the frames at the address; `None`, with some of them appended, when they are not known or cannot be read.
     fn push_frames(&self, address: u64, frames: &mut Vec<Frame>) -> Option<()> {
-        let function = |unit: &'_ Unit<'s>| unit.function_at(&self.units, address);
-        let covering = self.units.covering(address);
-        let (unit, entry) = covering.into_iter().find_map(|unit| Some((unit, function(unit)?)))?;
+        let function = |owner: Owner<'_, 's>| owner.unit.function_at(&self.units, address);
+        let owners = self.units.owners(address);
+        let (owner, entry) = owners.into_iter().find_map(|owner| Some((owner, function(owner)?)))?;
+        let unit = owner.unit;
         let mut last = self.last.borrow_mut();
         if !last.as_ref().is_some_and(|function| function.is(unit, entry)) {
             *last = Some(Function::read(&self.units, unit, entry)?);
         }
         // Innermost first: where the code is, then from where each inlined function was called.
         let mut at = Frame::default();
-        self.add_line_of(unit, address, &mut at);
+        self.add_line_of(owner, address, &mut at);
         last.as_ref()?.push_frames((&self.units, unit, self.supplementary.as_ref()), address, at, frames)
     }
 }

@@ -22,6 +22,14 @@ pub(super) struct Unit<'s> {
     files: RefCell<HashMap<u64, Option<Arc<str>>>>,
 }
 
+/// A unit that says that an address is its own.
+#[derive(Clone, Copy)]
+pub(super) struct Owner<'u, 's> {
+    pub(super) unit: &'u Unit<'s>,
+    /// Start of the range with the address.
+    pub(super) start: u64,
+}
+
 /// Where entries stand.
 #[derive(Clone, Copy)]
 pub(super) struct Entries<'u, 's> {
@@ -153,15 +161,15 @@ impl<'s> Units<'s> {
 
     /// Units that say that the address is theirs, in the order of their places: where several do (a function that each of
     /// them has, of which the linker kept one), the first is right, as that is the one that was kept.
-    pub(super) fn covering(&self, address: u64) -> Vec<&Unit<'s>> {
+    pub(super) fn owners(&self, address: u64) -> Vec<Owner<'_, 's>> {
         let mut ranges = &self.ranges;
         if ranges.covering(address).next().is_none() && !self.rangeless.is_empty() {
             ranges = self.ranges_of_lines.get_or_init(|| self.read_ranges_of_lines());
         }
-        let mut found: Vec<usize> = ranges.covering(address).map(|(_, index)| index).collect();
-        found.sort_unstable();
-        found.dedup();
-        found.into_iter().map(|index| &self.units[index]).collect()
+        let mut found: Vec<_> = ranges.covering(address).map(|(range, index)| (index, range.start)).collect();
+        found.sort_by_key(|(index, _)| *index);
+        found.dedup_by_key(|(index, _)| *index);
+        found.into_iter().map(|(index, start)| Owner { unit: &self.units[index], start }).collect()
     }
 
     fn read_ranges_of_lines(&self) -> RangeMap<usize> {

@@ -1,12 +1,12 @@
-use super::line_program::{self as program, LineProgram, Sequence, State};
+use super::line_program::{LineProgram, Rows, Sequence, State};
 use super::sections::Reader;
 use gimli::UnitRef;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::num::NonZeroU32;
 use std::ops::Range;
 
-/// The line table of one unit. Kept of it is where its sequences start, and the rows of the one that was asked last:
-/// addresses come in order, so that those of the others are not missed.
+/// The line table of one unit. Kept of it is where its sequences start, and how far the one was read that was asked last:
+/// addresses come in order, so that the rows before are not missed.
 #[derive(Debug)]
 pub(super) struct Lines<'s> {
     program: Option<LineProgram<'s>>,
@@ -14,20 +14,20 @@ pub(super) struct Lines<'s> {
     sequences: OnceCell<Vec<Sequence>>,
     /// How often a sequence was searched for while they were not known.
     searches: Cell<u32>,
-    last: RefCell<Option<SequenceRows<'s>>>,
+    last: RefCell<Option<Reading<'s>>>,
 }
 
 /// Searching for one sequence takes a small part of the time that it takes to find all.
 const SEARCHES_MAX: u32 = 8;
 
-/// The rows of one sequence, read as far as they were asked for.
+/// A sequence, read up to the row that was asked last.
 #[derive(Debug)]
-struct SequenceRows<'s> {
+struct Reading<'s> {
     sequence: Sequence,
-    rest: program::Rows<'s>,
-    rows: Vec<Row>,
-    /// The address after the last row, once it is reached.
-    end: Option<u64>,
+    rest: Rows<'s>,
+    row: Option<Row>,
+    /// The row behind it, or the end of the sequence.
+    next: Option<State>,
 }
 
 /// Code from this address up to that of the next row of its sequence.
@@ -50,11 +50,7 @@ impl<'s> Lines<'s> {
     /// Addresses of the sequences.
     pub(super) fn ranges(&self) -> Vec<Range<u64>> {
         let Some(program) = &self.program else { return Vec::new() };
-        let end = |sequence| {
-            let mut rows = SequenceRows::new(program, sequence);
-            rows.read_past(program, u64::MAX);
-            rows.end
-        };
+        let end = |sequence| Reading::new(program, sequence).end(program);
         self.sequences(program).iter().filter_map(|it| Some(it.address..end(*it)?)).collect()
     }
 
@@ -69,7 +65,7 @@ impl<'s> Lines<'s> {
             if last.as_ref().is_some_and(|last| last.sequence == nearest) {
                 return None;
             }
-            last.insert(SequenceRows::new(program, nearest)).at(program, address)
+            last.insert(Reading::new(program, nearest)).at(program, address)
         })
     }
 
@@ -79,13 +75,13 @@ impl<'s> Lines<'s> {
         program: &LineProgram<'s>,
         address: u64,
         start: u64,
-        last: &mut Option<SequenceRows<'s>>,
+        last: &mut Option<Reading<'s>>,
     ) -> Option<Row> {
         if self.sequences.get().is_some() || self.searches.get() == SEARCHES_MAX {
             return None;
         }
         self.searches.set(self.searches.get() + 1);
-        last.insert(SequenceRows::new(program, program.sequence_at(start)?)).at(program, address)
+        last.insert(Reading::new(program, program.sequence_at(start)?)).at(program, address)
     }
 
     fn sequences(&self, program: &LineProgram<'s>) -> &[Sequence] {
@@ -93,37 +89,38 @@ impl<'s> Lines<'s> {
     }
 }
 
-impl<'s> SequenceRows<'s> {
+impl<'s> Reading<'s> {
     fn new(program: &LineProgram<'s>, sequence: Sequence) -> Self {
-        Self { sequence, rest: program.rows(sequence), rows: Vec::new(), end: None }
+        let mut rest = program.rows(sequence);
+        let next = rest.next(program);
+        Self { sequence, rest, row: None, next }
     }
 
     /// The row for the address.
     fn at(&mut self, program: &LineProgram<'s>, address: u64) -> Option<Row> {
-        if address < self.sequence.address || self.end.is_some_and(|end| end <= address) {
-            return None;
+        if self.row.is_some_and(|row| address < row.address) {
+            *self = Self::new(program, self.sequence);
         }
-        self.read_past(program, address);
-        let before = self.rows.partition_point(|row| row.address <= address);
-        let is_inside = before < self.rows.len() || self.end.is_some_and(|end| address < end);
-        self.rows[..before].last().filter(|_| is_inside).copied()
+        // Of several rows at one address the last counts.
+        while let Some(next) = self.next.filter(|next| next.address <= address) {
+            if next.ends {
+                return None;
+            }
+            self.row = Some(Row::of(&next));
+            self.next = self.rest.next(program);
+        }
+        self.row.filter(|_| self.next.is_some())
     }
 
-    /// Reads up to the first row behind the address.
-    fn read_past(&mut self, program: &LineProgram<'s>, address: u64) {
-        while self.rows.last().is_none_or(|row| row.address <= address) {
-            let Some(state) = self.rest.next(program) else { return };
-            if state.ends {
-                self.end = Some(state.address);
-                return;
+    /// The address after the last row.
+    fn end(mut self, program: &LineProgram<'s>) -> Option<u64> {
+        while let Some(next) = self.next {
+            if next.ends {
+                return Some(next.address);
             }
-            let row = Row::of(&state);
-            match self.rows.last_mut() {
-                // Of several rows at one address the last counts.
-                Some(last) if last.address == row.address => *last = row,
-                _ => self.rows.push(row),
-            }
+            self.next = self.rest.next(program);
         }
+        None
     }
 }
 

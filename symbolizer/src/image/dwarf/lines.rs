@@ -25,15 +25,14 @@ const SEARCHES_MAX: u32 = 8;
 struct Reading<'s> {
     sequence: Sequence,
     rest: Rows<'s>,
-    row: Option<Row>,
+    row: Option<State>,
     /// The row behind it, or the end of the sequence.
     next: Option<State>,
 }
 
-/// Code from this address up to that of the next row of its sequence.
+/// Where code comes from.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Row {
-    address: u64,
     /// Number in the file table of the unit.
     pub(super) file: u32,
     pub(super) line: Option<NonZeroU32>,
@@ -106,10 +105,10 @@ impl<'s> Reading<'s> {
             if next.ends {
                 return None;
             }
-            self.row = Some(Row::of(&next));
+            self.row = Some(next);
             self.next = self.rest.next(program);
         }
-        self.row.filter(|_| self.next.is_some())
+        self.row.filter(|_| self.next.is_some()).as_ref().map(Row::of)
     }
 
     /// The address after the last row.
@@ -129,7 +128,6 @@ impl Row {
         let number = |number: u64| NonZeroU32::new(number.try_into().unwrap_or(0));
         let line = number(state.line);
         Self {
-            address: state.address,
             file: state.file.try_into().unwrap_or(u32::MAX),
             line,
             // A column of no line says nothing.

@@ -3,8 +3,8 @@
 use crate::address::ImageAddress;
 use crate::debug_files::{DebugFiles, Wanted};
 use crate::demangle::demangle;
-use crate::frame::{Frame, NameSource, NoName};
-use crate::image::{Elf, ImageFile, ImageFiles, Segments, Sources, Worker};
+use crate::frame::{Frame, NoName};
+use crate::image::{Elf, ImageFile, ImageFiles, LookUps, Segments, Sources};
 use crate::modules::{self, Candidate, Module, Place, Search, SearchPlaces, Verdict};
 use crate::profile::{Function, FunctionId, Line, Profile};
 use crate::report::{ImageReport, Report};
@@ -184,12 +184,8 @@ impl Answers {
                 .push((location, Answer::Unnamed(profile.fallback_name(&profile.locations[location]).into_owned())));
         }
         asked.sort_unstable();
-        let look_up = |worker: &mut Worker<'_, '_>, (address, _): &(ImageAddress, usize)| {
-            let mut frames = Vec::new();
-            worker.frames(*address, &mut frames).map(|source| (source, frames))
-        };
-        let found = asked.par_iter().with_min_len(in_a_row(asked.len())).map_init(|| sources.worker(), look_up);
-        let found: Vec<Found> = found.collect();
+        let addresses: Vec<ImageAddress> = asked.iter().map(|(address, _)| *address).collect();
+        let found = LookUps::new(&sources).all(&addresses);
         for ((address, location), found) in asked.into_iter().zip(found) {
             let answer = match found {
                 Ok((source, frames)) => {
@@ -245,15 +241,6 @@ fn image_addresses(
     }
     (inside, outside)
 }
-
-/// Addresses that one thread looks up in a row, at least. Neighbours share compilation units, and each row reads the units of
-/// its own addresses: rows are long, but short enough that a thread that has finished early finds another one.
-fn in_a_row(addresses: usize) -> usize {
-    const MIN: usize = 24;
-    addresses.div_ceil(4 * rayon::current_num_threads()).max(MIN)
-}
-
-type Found = Result<(NameSource, Vec<Frame>), NoName>;
 
 /// Puts answers into the profile.
 struct Writer<'p> {

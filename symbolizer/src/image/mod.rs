@@ -2,7 +2,7 @@
 //!
 //! Every source of names answers one question, [`Names::frames`]: the frames at an image address, innermost first, or
 //! the reason why there is none. The sources are siblings that do not know each other; [`Sources`] holds those of one
-//! image in order of trust. Nothing read from a file is believed: offsets are checked, sizes bounded, loops end.
+//! image, [`LookUps`] ask them in order of trust. Nothing read from a file is believed: offsets are checked, sizes bounded, loops end.
 
 mod bytes;
 mod compression;
@@ -12,6 +12,7 @@ mod elf;
 mod file;
 mod gnu_debugdata;
 mod gopclntab;
+mod look_ups;
 mod names;
 mod ranges;
 mod relocations;
@@ -27,8 +28,9 @@ pub use elf::{Elf, ElfError};
 pub use file::{FileIdentity, ImageFile, OpenError};
 pub use gnu_debugdata::GnuDebugdata;
 pub use gopclntab::Gopclntab;
+pub use look_ups::{Found, LookUps};
 pub use names::Names;
 pub use segments::{Segment, Segments};
-pub use sources::{ImageFiles, Sources, Worker};
+pub use sources::{ImageFiles, Sources};
 pub use symbol_table::SymbolTable;
 pub use unwind::UnwindTable;

@@ -1,16 +1,14 @@
 //! Build things, ask other tools, ask the library.
 
 use offheap_symbolizer::address::{FileOffset, ImageAddress, RuntimeAddress};
-use offheap_symbolizer::frame::{Frame, NameSource, NoName};
-use offheap_symbolizer::image::{Elf, ImageFile, ImageFiles, Sources};
+use offheap_symbolizer::frame::{Frame, NameSource};
+use offheap_symbolizer::image::{Elf, Found, ImageFile, ImageFiles, LookUps, Sources};
 use offheap_symbolizer::profile::{Location, LocationId, Mapping, MappingId, Profile, Sample, ValueType};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-
-pub(crate) type Found = Result<(NameSource, Vec<Frame>), NoName>;
 
 /// A folder of sources and what was built from them.
 pub(crate) struct Workshop(tempfile::TempDir);
@@ -113,12 +111,8 @@ pub(crate) fn ask(image: &Path, addresses: &[u64]) -> Vec<Found> {
     let file = ImageFile::open(image).unwrap();
     let elf = Elf::parse(file.bytes()).unwrap();
     let sources = Sources::new(ImageFiles::only(&elf));
-    let worker = sources.worker();
-    let one = |address: &u64| {
-        let mut frames = Vec::new();
-        worker.frames(ImageAddress(*address), &mut frames).map(|source| (source, frames))
-    };
-    addresses.iter().map(one).collect()
+    let addresses: Vec<_> = addresses.iter().copied().map(ImageAddress).collect();
+    LookUps::new(&sources).all(&addresses)
 }
 
 /// Function names, innermost first; none for an address without one.

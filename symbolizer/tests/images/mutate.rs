@@ -2,7 +2,7 @@
 
 use offheap_symbolizer::address::ImageAddress;
 use offheap_symbolizer::demangle::demangle;
-use offheap_symbolizer::image::{AltLink, DebugLink, Elf, ImageFiles, Sources};
+use offheap_symbolizer::image::{AltLink, DebugLink, Elf, ImageFiles, LookUps, Sources};
 use std::ops::Range;
 
 /// A small generator of numbers (xorshift64*), so that a seed gives the same damage everywhere.
@@ -111,7 +111,7 @@ pub(crate) fn exercise(bytes: &[u8], dice: &mut Dice) -> usize {
     let (debug, supplementary, package) = (Some(&elf), Some(&elf), Some(&elf));
     let sources = Sources::new(ImageFiles { debug, supplementary, package, ..ImageFiles::only(&elf) });
     let _ = sources.present();
-    let worker = sources.worker();
+    let look_ups = LookUps::new(&sources);
     let mut frames = Vec::new();
     let mut named = 0;
     let extents: Vec<_> = elf.segments().iter().map(|s| (s.address.0, s.memory_size.max(1))).collect();
@@ -119,7 +119,7 @@ pub(crate) fn exercise(bytes: &[u8], dice: &mut Dice) -> usize {
         let (start, size) = extents.get(dice.below(extents.len().max(1))).copied().unwrap_or((0, 1));
         let address = ImageAddress(start.wrapping_add(dice.next() % size));
         frames.clear();
-        named += usize::from(worker.frames(address, &mut frames).is_ok());
+        named += usize::from(look_ups.frames(address, &mut frames).is_ok());
         for frame in &frames {
             let _ = demangle(&frame.function);
         }

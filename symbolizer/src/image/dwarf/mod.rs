@@ -10,6 +10,7 @@ mod origin;
 mod sections;
 mod source_files;
 mod split;
+mod unit_names;
 mod units;
 mod walk;
 

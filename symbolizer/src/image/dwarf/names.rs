@@ -1,22 +1,21 @@
-use super::function::Function;
 use super::sections::Dwarf;
 use super::split::SplitSource;
+use super::unit_names::{Place, UnitNames};
 use super::units::{Owner, Units};
 use crate::address::ImageAddress;
 use crate::frame::{Frame, NameSource, NoName};
 use crate::image::names::Names;
-use std::cell::RefCell;
-use std::num::NonZeroU32;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Look-ups in DWARF: functions, lines and inlined calls.
 ///
-/// Units are read when an address falls into them, and stay read. That state is not shared: each thread has its own,
-/// over the same sections.
+/// Units are read when an address falls into them, and stay read. Threads share them, one at a time each: look up the
+/// addresses of one unit on one thread, in order.
 pub struct DwarfNames<'s> {
     units: Units<'s>,
+    /// By number of the unit.
+    names: Vec<OnceLock<Box<Mutex<UnitNames<'s>>>>>,
     supplementary: Option<Units<'s>>,
-    /// Addresses come in order, so that several in a row are in one function.
-    last: RefCell<Option<Function>>,
 }
 
 impl<'s> DwarfNames<'s> {
@@ -25,7 +24,13 @@ impl<'s> DwarfNames<'s> {
     pub fn new(dwarf: &'s Dwarf<'_>) -> Option<Self> {
         let units = Units::read(dwarf.borrow(), SplitSource::of(dwarf));
         let supplementary = dwarf.supplementary().map(Units::without_addresses);
-        (!units.is_empty()).then_some(Self { units, supplementary, last: RefCell::default() })
+        let names = std::iter::repeat_with(OnceLock::new).take(units.len()).collect();
+        (!units.is_empty()).then_some(Self { units, names, supplementary })
+    }
+
+    /// Number of the unit that the address is in.
+    pub(in crate::image) fn unit(&self, address: ImageAddress) -> Option<usize> {
+        self.units.owners(address.0).first().map(|owner| owner.unit)
     }
 
     /// Give a frame that another source named the file and line of the address.
@@ -33,31 +38,19 @@ impl<'s> DwarfNames<'s> {
     /// Line tables reach further than functions: assembly, thunks, and units whose split part is missing have rows and
     /// no function.
     pub(in crate::image) fn add_line(&self, address: ImageAddress, frame: &mut Frame) {
-        self.units.owners(address.0).into_iter().find_map(|owner| self.add_line_of(owner, address.0, frame));
+        let owners = self.units.owners(address.0);
+        let add = |owner: Owner| self.names(owner).add_line(self.place(owner), address.0, owner.start, frame);
+        owners.into_iter().find_map(add);
     }
 
-    fn add_line_of(&self, Owner { unit, start }: Owner<'_, 's>, address: u64, frame: &mut Frame) -> Option<()> {
-        let row = unit.lines(&self.units)?.at(address, start)?;
-        frame.file = unit.file(&self.units, row.file.into());
-        frame.line = row.line.map(NonZeroU32::get);
-        frame.column = row.column.map(NonZeroU32::get);
-        Some(())
+    fn names(&self, owner: Owner) -> MutexGuard<'_, UnitNames<'s>> {
+        // What a panic leaves behind is less read than it could be.
+        self.names[owner.unit].get_or_init(Box::default).lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Appends the frames at the address; `None`, with some of them appended, when they are not known or cannot be read.
-    fn push_frames(&self, address: u64, frames: &mut Vec<Frame>) -> Option<()> {
-        let function = |owner: Owner<'_, 's>| owner.unit.function_at(&self.units, address);
-        let owners = self.units.owners(address);
-        let (owner, entry) = owners.into_iter().find_map(|owner| Some((owner, function(owner)?)))?;
-        let unit = owner.unit;
-        let mut last = self.last.borrow_mut();
-        if !last.as_ref().is_some_and(|function| function.is(unit, entry)) {
-            *last = Some(Function::read(&self.units, unit, entry)?);
-        }
-        // Innermost first: where the code is, then from where each inlined function was called.
-        let mut at = Frame::default();
-        self.add_line_of(owner, address, &mut at);
-        last.as_ref()?.push_frames((&self.units, unit, self.supplementary.as_ref()), address, at, frames)
+    fn place(&self, owner: Owner) -> Place<'_, 's> {
+        let (units, supplementary) = (&self.units, self.supplementary.as_ref());
+        Place { unit: units.get(owner.unit), units, supplementary }
     }
 }
 
@@ -68,10 +61,13 @@ impl Names for DwarfNames<'_> {
 
     fn frames(&self, address: ImageAddress, frames: &mut Vec<Frame>) -> Result<(), NoName> {
         let before = frames.len();
-        self.push_frames(address.0, frames).ok_or_else(|| {
+        for owner in self.units.owners(address.0) {
+            if self.names(owner).push_frames(self.place(owner), address.0, owner.start, frames).is_some() {
+                return Ok(());
+            }
             // A line without a function (assembly), or damage in this unit: another source may know the name.
             frames.truncate(before);
-            NoName::NoSymbol
-        })
+        }
+        Err(NoName::NoSymbol)
     }
 }

@@ -1,9 +1,25 @@
 use super::sections::Reader;
 use gimli::UnitRef;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::Arc;
 
-/// Path of a file in the file table of a unit: the file's name below its directory, both below the directory of the
+/// The files of one unit, as far as they were asked for.
+#[derive(Debug, Default)]
+pub(super) struct SourceFiles {
+    by_number: RefCell<HashMap<u64, Option<Arc<str>>>>,
+}
+
+impl SourceFiles {
+    /// Path of a file in the file table of the unit.
+    pub(super) fn path(&self, unit: UnitRef<'_, Reader<'_>>, number: u64) -> Option<Arc<str>> {
+        self.by_number.borrow_mut().entry(number).or_insert_with(|| path(unit, number).map(Arc::from)).clone()
+    }
+}
+
+/// The file's name below its directory, both below the directory of the
 /// compilation as far as they are relative.
-pub(super) fn path(unit: UnitRef<'_, Reader<'_>>, index: u64) -> Option<String> {
+fn path(unit: UnitRef<'_, Reader<'_>>, index: u64) -> Option<String> {
     let header = unit.line_program.as_ref()?.header();
     let file = header.file(index)?;
     let mut path = unit.comp_dir.map(|dir| dir.to_string_lossy().into_owned()).unwrap_or_default();

@@ -1,32 +1,26 @@
-use super::functions::Functions;
 use super::lines::Lines;
 use super::sections::Reader;
-use super::source_files;
 use super::split::{SplitSource, SplitUnit};
 use crate::image::ranges::RangeMap;
 use gimli::{AbbreviationsCacheStrategy, DebugInfoOffset, UnitHeader, UnitOffset, UnitRef, UnitType};
-use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::OnceLock;
 
-/// A unit, with what has been read of it so far.
+/// A unit, of which no more is read than is asked for.
 #[derive(Debug)]
 pub(super) struct Unit<'s> {
     header: UnitHeader<Reader<'s>>,
-    content: OnceCell<Option<Box<gimli::Unit<Reader<'s>>>>>,
-    split: OnceCell<Option<Box<SplitUnit<'s>>>>,
-    functions: OnceCell<Option<Functions>>,
-    all_functions: OnceCell<Option<Functions>>,
-    lines: OnceCell<Lines<'s>>,
-    files: RefCell<HashMap<u64, Option<Arc<str>>>>,
+    content: OnceLock<Option<Box<gimli::Unit<Reader<'s>>>>>,
+    split: OnceLock<Option<Box<SplitUnit<'s>>>>,
 }
 
 /// A unit that says that an address is its own.
 #[derive(Clone, Copy)]
-pub(super) struct Owner<'u, 's> {
-    pub(super) unit: &'u Unit<'s>,
-    /// Start of the range with the address.
+pub(super) struct Owner {
+    /// Number of the unit.
+    pub(super) unit: usize,
+    /// Start of its range with the address.
     pub(super) start: u64,
 }
 
@@ -40,15 +34,7 @@ pub(super) struct Entries<'u, 's> {
 
 impl<'s> Unit<'s> {
     fn new(header: UnitHeader<Reader<'s>>) -> Self {
-        Self {
-            header,
-            content: OnceCell::new(),
-            split: OnceCell::new(),
-            functions: OnceCell::new(),
-            all_functions: OnceCell::new(),
-            lines: OnceCell::new(),
-            files: RefCell::default(),
-        }
+        Self { header, content: OnceLock::new(), split: OnceLock::new() }
     }
 
     /// Its place in `.debug_info`.
@@ -57,7 +43,7 @@ impl<'s> Unit<'s> {
     }
 
     /// The unit itself; `None` when it is damaged.
-    fn content<'u>(&'u self, units: &'u Units<'s>) -> Option<UnitRef<'u, Reader<'s>>> {
+    pub(super) fn content<'u>(&'u self, units: &'u Units<'s>) -> Option<UnitRef<'u, Reader<'s>>> {
         let content = self.content.get_or_init(|| units.dwarf.unit(self.header).ok().map(Box::new));
         content.as_ref().map(|unit| UnitRef::new(&units.dwarf, unit))
     }
@@ -71,32 +57,6 @@ impl<'s> Unit<'s> {
         let split = self.split.get_or_init(|| units.split.as_ref()?.find(unit).map(Box::new)).as_ref()?;
         Some(Entries { unit: UnitRef::new(&split.dwarf, &split.unit), others: None })
     }
-
-    /// Entry of the function at the address.
-    pub(super) fn function_at(&self, units: &Units<'s>, address: u64) -> Option<UnitOffset<usize>> {
-        let read = |read: fn(UnitRef<'_, Reader<'s>>) -> gimli::Result<Functions>| {
-            self.entries(units).and_then(|entries| read(entries.unit).ok())
-        };
-        let functions = self.functions.get_or_init(|| read(Functions::read)).as_ref()?;
-        if let Some(entry) = functions.at(address) {
-            return Some(entry);
-        }
-        if functions.are_all() {
-            return None;
-        }
-        self.all_functions.get_or_init(|| read(Functions::read_all)).as_ref()?.at(address)
-    }
-
-    pub(super) fn lines(&self, units: &Units<'s>) -> Option<&Lines<'s>> {
-        let unit = self.content(units)?;
-        Some(self.lines.get_or_init(|| Lines::new(unit)))
-    }
-
-    /// Path of a file in its file table.
-    pub(super) fn file(&self, units: &Units<'s>, number: u64) -> Option<Arc<str>> {
-        let read = || source_files::path(self.content(units)?, number).map(Arc::from);
-        self.files.borrow_mut().entry(number).or_insert_with(read).clone()
-    }
 }
 
 /// The units of one file, by address and by place. Of most of them only the header is ever read.
@@ -109,7 +69,7 @@ pub(super) struct Units<'s> {
     ranges: RangeMap<usize>,
     /// Units that say nothing about their addresses, and those that their line tables have.
     rangeless: Vec<usize>,
-    ranges_of_lines: OnceCell<RangeMap<usize>>,
+    ranges_of_lines: OnceLock<RangeMap<usize>>,
 }
 
 impl<'s> Units<'s> {
@@ -152,29 +112,38 @@ impl<'s> Units<'s> {
             units.push(Unit::new(header));
         }
         let ranges = std::iter::empty().collect();
-        Self { dwarf, split: None, units, ranges, rangeless: Vec::new(), ranges_of_lines: OnceCell::new() }
+        Self { dwarf, split: None, units, ranges, rangeless: Vec::new(), ranges_of_lines: OnceLock::new() }
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.units.is_empty()
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.units.len()
+    }
+
+    pub(super) fn get(&self, number: usize) -> &Unit<'s> {
+        &self.units[number]
+    }
+
     /// Units that say that the address is theirs, in the order of their places: where several do (a function that each of
     /// them has, of which the linker kept one), the first is right, as that is the one that was kept.
-    pub(super) fn owners(&self, address: u64) -> Vec<Owner<'_, 's>> {
+    pub(super) fn owners(&self, address: u64) -> Vec<Owner> {
         let mut ranges = &self.ranges;
         if ranges.covering(address).next().is_none() && !self.rangeless.is_empty() {
             ranges = self.ranges_of_lines.get_or_init(|| self.read_ranges_of_lines());
         }
-        let mut found: Vec<_> = ranges.covering(address).map(|(range, index)| (index, range.start)).collect();
-        found.sort_by_key(|(index, _)| *index);
-        found.dedup_by_key(|(index, _)| *index);
-        found.into_iter().map(|(index, start)| Owner { unit: &self.units[index], start }).collect()
+        let owner = |(range, unit): (&Range<u64>, usize)| Owner { unit, start: range.start };
+        let mut found: Vec<_> = ranges.covering(address).map(owner).collect();
+        found.sort_by_key(|owner| owner.unit);
+        found.dedup_by_key(|owner| owner.unit);
+        found
     }
 
     fn read_ranges_of_lines(&self) -> RangeMap<usize> {
-        let lines = |index: &usize| Some((*index, self.units[*index].lines(self)?));
-        let ranges = |(index, lines): (usize, &Lines<'s>)| lines.ranges().into_iter().map(move |range| (range, index));
+        let lines = |number: &usize| Some((*number, Lines::new(self.units[*number].content(self)?)));
+        let ranges = |(number, lines): (usize, Lines<'s>)| lines.ranges().into_iter().map(move |range| (range, number));
         self.rangeless.iter().filter_map(lines).flat_map(ranges).collect()
     }
 

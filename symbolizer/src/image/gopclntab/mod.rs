@@ -35,6 +35,11 @@ impl<'a> Gopclntab<'a> {
         };
         Some(Self { table })
     }
+
+    /// Whether the address is in Go code.
+    pub(in crate::image) fn covers(&self, address: ImageAddress) -> bool {
+        self.table.covers(address)
+    }
 }
 
 /// Until Go 1.25 the header holds the start of the text; in position-independent images as a relocation.

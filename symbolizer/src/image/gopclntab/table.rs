@@ -122,9 +122,17 @@ impl<'a> Table<'a> {
         Some(low)
     }
 
+    pub(super) fn covers(&self, address: ImageAddress) -> bool {
+        self.offset(address).and_then(|offset| self.find(offset)).is_some()
+    }
+
+    fn offset(&self, address: ImageAddress) -> Option<u32> {
+        u32::try_from(address.0.checked_sub(self.text.0)?).ok()
+    }
+
     /// Append the frames at `address`, innermost first; on `None` `frames` may hold some.
     pub(super) fn frames(&self, address: ImageAddress, frames: &mut Vec<Frame>) -> Option<()> {
-        let offset = u32::try_from(address.0.checked_sub(self.text.0)?).ok()?;
+        let offset = self.offset(address)?;
         let function = self.function(self.find(offset)?)?;
         let mut pc = offset.checked_sub(function.entry()?)?;
         for _ in 0..INLINE_DEPTH_MAX {

@@ -108,6 +108,17 @@ impl Manner {
     }
 }
 
+/// Clients of all manners, many at a time: those who want a dump wait for it.
+fn enter_all(socket: &Path, clients: usize) -> Vec<UnixStream> {
+    const AT_A_TIME: usize = 50;
+    let enter = |first: usize| (first..clients).step_by(AT_A_TIME).map(|it| MANNERS[it % MANNERS.len()].enter(socket));
+    std::thread::scope(|scope| {
+        let threads: Vec<_> =
+            (0..AT_A_TIME).map(|first| scope.spawn(move || enter(first).flatten().collect::<Vec<_>>())).collect();
+        threads.into_iter().flat_map(|thread| thread.join().expect("a client")).collect()
+    })
+}
+
 /// What a process holds: descriptors and threads by name.
 fn holdings(pid: u32) -> (usize, Vec<String>) {
     let descriptors = descriptors(pid);
@@ -157,10 +168,7 @@ fn five_hundred_clients_leave_nothing_behind() {
     let alone = [seconds(&mut host), seconds(&mut host)];
     let answer_alone = longest_answer(&host, 20);
 
-    let mut open: Vec<UnixStream> = Vec::new();
-    for number in 0..CLIENTS {
-        open.extend(MANNERS[number % MANNERS.len()].enter(host.socket()));
-    }
+    let mut open = enter_all(host.socket(), CLIENTS);
     let mut crowded = Vec::new();
     for _ in 0..2 {
         crowded.push(seconds(&mut host));
@@ -175,9 +183,7 @@ fn five_hundred_clients_leave_nothing_behind() {
                 }
             }
         }
-        for number in 0..CLIENTS / 5 {
-            open.extend(MANNERS[number % MANNERS.len()].enter(host.socket()));
-        }
+        open.extend(enter_all(host.socket(), CLIENTS / 5));
     }
     // Whoever misbehaves, a good client is answered; `ask` itself fails after PATIENCE.
     let answer_crowded = longest_answer(&host, 20);

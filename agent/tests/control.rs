@@ -102,6 +102,25 @@ fn profiling_starts_stops_resets_and_dumps() {
 }
 
 #[test]
+fn clients_that_ask_at_once_share_one_table() {
+    const CLIENTS: usize = 40;
+    let mut host = start(&[("OFFHEAP_PROFILE", "10")]);
+    host.tell("leak 1000 3000");
+    let ask = |host: &Host| read::<SampleTable>(host, "GET", "/v1/profile/samples");
+    let tables: Vec<SampleTable> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..CLIENTS).map(|_| scope.spawn(|| ask(&host))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    assert!(tables.iter().all(|table| table.pid == host.pid() && !table.sites.is_empty()));
+    let made: BTreeSet<u64> = tables.iter().map(|table| table.taken_at.to_bits()).collect();
+    assert!(made.len() <= CLIENTS / 2, "{} tables were made for {CLIENTS} clients", made.len());
+    // What is asked for later is as of later.
+    host.tell("free");
+    let live = |table: &SampleTable| table.sites.iter().map(|site| site.live.len()).sum::<usize>();
+    assert!(live(&ask(&host)) + 1000 < live(&tables[0]));
+}
+
+#[test]
 fn samples_are_exact_and_go_when_freed() {
     let mut host = start(&[]);
     let state: ProfileState = read(&host, "POST", "/v1/profile/start?lg_sample=10");

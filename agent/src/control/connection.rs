@@ -7,6 +7,7 @@ use super::watched_fd::WatchedFd;
 use std::fs::File;
 use std::io;
 use std::os::fd::RawFd;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// A request must be whole after this time.
@@ -39,7 +40,7 @@ enum State {
 }
 
 struct FilePart {
-    file: File,
+    file: Arc<File>,
     sent: u64,
     length: u64,
 }

@@ -1,5 +1,6 @@
 //! The agent's state, and the threads that answer requests.
 
+use super::pace::{Pace, Paced};
 use super::profile::Profiler;
 use super::request::Request;
 use super::response::Response;
@@ -10,6 +11,7 @@ use crate::boundary::contain;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Instant;
 
 /// Threads that answer at the same time. They end when there is nothing to do.
 const WORKERS_MAX: usize = 4;
@@ -70,8 +72,17 @@ pub(crate) struct Jobs {
 
 #[derive(Default)]
 struct State {
-    queue: VecDeque<(ConnectionId, Request)>,
+    queue: VecDeque<Job>,
+    /// Requests that are not in the queue yet.
+    pace: Pace<ConnectionId>,
     workers: usize,
+}
+
+/// One answer to be made, for everybody who waits for it.
+struct Job {
+    clients: Vec<ConnectionId>,
+    request: Request,
+    paced: Option<Paced>,
 }
 
 impl Jobs {
@@ -84,10 +95,35 @@ impl Jobs {
         Arc::new(Self { answer, state: Mutex::default(), done: Mutex::default(), wake })
     }
 
-    /// Answers a request on a worker. If no thread can be had, the caller answers it itself.
-    pub(crate) fn submit(self: &Arc<Self>, id: ConnectionId, request: Request) {
+    /// Answers a request on a worker, or holds it back until [`Self::release`].
+    pub(crate) fn submit(self: &Arc<Self>, client: ConnectionId, request: Request) {
+        let refused = match Paced::of(&request) {
+            None => Some((client, request)),
+            Some(kind) => lock(&self.state).pace.wait(kind, client, request).err(),
+        };
+        if let Some((client, request)) = refused {
+            self.queue(Job { clients: vec![client], request, paced: None });
+        }
+    }
+
+    /// Answers those of the requests held back that it is time for, if the client is still there.
+    pub(crate) fn release(self: &Arc<Self>, now: Instant, is_there: impl Fn(&ConnectionId) -> bool) {
+        loop {
+            let next = lock(&self.state).pace.next(now, &is_there);
+            let Some((kind, request, clients)) = next else { return };
+            self.queue(Job { clients, request, paced: Some(kind) });
+        }
+    }
+
+    /// When [`Self::release`] has something to do.
+    pub(crate) fn release_at(&self) -> Option<Instant> {
+        lock(&self.state).pace.next_at()
+    }
+
+    /// If no thread can be had, the caller answers the request itself.
+    fn queue(self: &Arc<Self>, job: Job) {
         let mut state = lock(&self.state);
-        state.queue.push_back((id, request));
+        state.queue.push_back(job);
         if state.workers >= WORKERS_MAX {
             return;
         }
@@ -127,11 +163,16 @@ impl Jobs {
                     }
                 }
             };
-            let (id, request) = job;
+            let Job { clients, request, paced } = job;
+            let begin = Instant::now();
             // A panic is answered like any other failure: the worker count and the client must not be left hanging.
             let answer = contain(|| (self.answer)(&request))
                 .unwrap_or_else(|| Response::error(500, "the agent failed to answer; please report it"));
-            lock(&self.done).push((id, answer));
+            if let Some(kind) = paced {
+                let now = Instant::now();
+                lock(&self.state).pace.made(kind, now - begin, now);
+            }
+            lock(&self.done).extend(clients.into_iter().map(|client| (client, answer.clone())));
             (self.wake)();
         }
     }

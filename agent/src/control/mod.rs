@@ -11,6 +11,7 @@ mod log;
 mod mallctl;
 mod metrics;
 mod own_table;
+mod pace;
 mod process;
 mod profile;
 mod purge;

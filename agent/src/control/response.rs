@@ -1,9 +1,10 @@
 use offheap_wire::ErrorBody;
 use serde::Serialize;
 use std::fs::File;
+use std::sync::Arc;
 
 /// One answer; the connection is closed after it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Response {
     pub(crate) status: u16,
     content_type: &'static str,
@@ -11,11 +12,11 @@ pub(crate) struct Response {
 }
 
 /// Bytes after the head.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) enum Body {
     Bytes(Vec<u8>),
-    /// A memory file, sent as it is.
-    File(File, u64),
+    /// A memory file, sent as it is, and its length.
+    File(Arc<File>, u64),
 }
 
 impl Response {
@@ -43,7 +44,7 @@ impl Response {
     /// A file.
     pub(crate) fn file(file: File, content_type: &'static str) -> Self {
         match file.metadata() {
-            Ok(metadata) => Self { status: 200, content_type, body: Body::File(file, metadata.len()) },
+            Ok(metadata) => Self { status: 200, content_type, body: Body::File(Arc::new(file), metadata.len()) },
             Err(error) => Self::error(500, format!("the file to send has no length: {error}")),
         }
     }

@@ -328,12 +328,14 @@ impl Server {
         if polled[0].revents != 0 {
             self.accept(listener);
         }
+        self.jobs.release(Instant::now(), |id| self.connections.iter().any(|connection| connection.id == *id));
         true
     }
 
     fn timeout(&self, now: Instant, looking: bool) -> libc::c_int {
         let deadlines = self.connections.iter().filter_map(Connection::deadline);
-        let deadline = deadlines.chain(self.accept_again).chain(looking.then(|| now + LOOK_INTERVAL)).min();
+        let others = [self.accept_again, self.jobs.release_at(), looking.then(|| now + LOOK_INTERVAL)];
+        let deadline = deadlines.chain(others.into_iter().flatten()).min();
         match deadline {
             None => -1,
             Some(deadline) => deadline.saturating_duration_since(now).as_millis().min(60_000) as libc::c_int + 1,

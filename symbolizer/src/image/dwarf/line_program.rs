@@ -145,8 +145,9 @@ impl<'s> LineProgram<'s> {
         };
         // The bytes can stand in other instructions; those from the place on must lead to this one.
         let mut rest = self.code_from(place);
-        self.next_extended(&mut rest)?;
-        (code.len() - rest.len() == at + instruction.len()).then_some(Sequence { address, place })
+        let found = self.next_extended(&mut rest)?;
+        let is_it = found.len() == 1 + size && code.len() - rest.len() == at + instruction.len();
+        is_it.then_some(Sequence { address, place })
     }
 
     pub(super) fn rows(&self, sequence: Sequence) -> Rows<'s> {
@@ -298,12 +299,12 @@ impl<'s> Rows<'s> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use gimli::{ColumnType, DebugLine, DebugLineOffset, LittleEndian};
 
     /// `.debug_line` of version 4: no directories, no files, and these instructions.
-    fn section(code: &[u8]) -> Vec<u8> {
+    pub(in crate::image::dwarf) fn section(code: &[u8]) -> Vec<u8> {
         // Minimum instruction length, operations, default is_stmt, line base, line range, opcode base, operands, two empty
         // lists.
         let header = [1, 1, 1, -5_i8 as u8, 14, 13, 0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1, 0, 0];
@@ -314,18 +315,23 @@ mod tests {
         [&u32::try_from(rest.len()).unwrap().to_le_bytes()[..], &rest].concat()
     }
 
-    fn set_address(address: u64) -> Vec<u8> {
+    pub(in crate::image::dwarf) fn set_address(address: u64) -> Vec<u8> {
         [&[0, 9, 2][..], &address.to_le_bytes()].concat()
     }
 
-    const END: [u8; 3] = [0, 1, 1];
+    pub(in crate::image::dwarf) const END: [u8; 3] = END_SEQUENCE;
 
     type Place = (u64, u64, u64, u64, bool);
 
+    /// The program in such a section.
+    pub(in crate::image::dwarf) fn program(section: &[u8]) -> LineProgram<'_> {
+        let program = DebugLine::new(section, LittleEndian).program(DebugLineOffset(0), 8, None, None).unwrap();
+        LineProgram::new(program.header()).unwrap()
+    }
+
     fn ours(code: &[u8]) -> Vec<Place> {
         let section = section(code);
-        let program = DebugLine::new(&section, LittleEndian).program(DebugLineOffset(0), 8, None, None).unwrap();
-        let program = LineProgram::new(program.header()).unwrap();
+        let program = program(&section);
         let rows = |sequence| {
             let mut rows = program.rows(sequence);
             std::iter::from_fn(|| rows.next(&program)).collect::<Vec<_>>()
@@ -394,6 +400,50 @@ mod tests {
             let code = [&set_address(0x1000)[..], &[1], &set_address(back), &[1, 1], &END].concat();
             assert_eq!(ours(&code), [(0x1000, 1, 1, 0, false)]);
         }
+    }
+
+    #[test]
+    fn a_sequence_is_found_by_its_address() {
+        // The second sets the column first, as GNU as does; the third has the second's bytes in an instruction that nobody
+        // knows, and only then its own address.
+        let hidden = [&[0, 12, 0x80][..], &set_address(0x2000)].concat();
+        let code = [
+            &set_address(0x1000)[..],
+            &[1, 2, 4],
+            &END,
+            &[5, 7],
+            &set_address(0x2000),
+            &[1, 2, 4],
+            &END,
+            &hidden,
+            &set_address(0x3000),
+            &[1, 2, 4],
+            &END,
+            &set_address(0),
+            &[1, 2, 4],
+            &END,
+            &set_address(0x4000),
+            &[1],
+            &[1; 2 * BEFORE_ADDRESS],
+            &set_address(0x5000),
+            &[1, 2, 4],
+            &END,
+        ]
+        .concat();
+        let first = section(&code);
+        let second = section(&[&hidden[..], &code].concat());
+        let in_second = program(&second);
+        let program = program(&first);
+        let all = program.sequences();
+        assert_eq!(all.iter().map(|it| it.address).collect::<Vec<_>>(), [0x1000, 0x2000, 0x3000, 0x4000]);
+        assert_eq!(program.sequence_at(0x1000), Some(all[0]));
+        assert_eq!(program.sequence_at(0x2000), Some(all[1]));
+        assert_eq!(program.sequence_at(0x4000), Some(all[3]));
+        // Behind an instruction of another kind, inside of a sequence, left out, nowhere.
+        for address in [0x3000, 0x5000, 0, 0x1800] {
+            assert_eq!(program.sequence_at(address), None, "{address:#x}");
+        }
+        assert_eq!(in_second.sequence_at(0x2000), None, "the bytes stand in another instruction first");
     }
 
     #[test]

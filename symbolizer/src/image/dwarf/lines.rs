@@ -135,3 +135,58 @@ impl Row {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::line_program::tests::{END, program, section, set_address};
+    use super::*;
+
+    /// A row of line 2 and one, 4 bytes on, of line 1; 8 bytes in all.
+    const ROWS: [u8; 9] = [3, 1, 1, 2, 4, 3, 0x7f, 1, 2];
+
+    fn lines(section: &[u8]) -> Lines<'_> {
+        let program = Some(program(section));
+        Lines { program, sequences: OnceCell::new(), searches: Cell::new(0), last: RefCell::default() }
+    }
+
+    /// Line at the address, in a range of the unit's that starts at `start`.
+    fn line(lines: &Lines<'_>, address: u64, start: u64) -> Option<u32> {
+        lines.at(address, start).and_then(|row| row.line).map(NonZeroU32::get)
+    }
+
+    #[test]
+    fn in_whatever_order_and_however_often() {
+        let sequence = |address| [&set_address(address)[..], &ROWS, &[4], &END].concat();
+        // Not in the order of addresses; the first has no code.
+        let starts = [0x3000, 0x1000, 0x2000];
+        let code: Vec<u8> = starts.into_iter().flat_map(sequence).collect();
+        let section = section(&[&set_address(0x1000)[..], &END, &code].concat());
+        let of_range = |start: u64| start & !0xfff;
+        // Ranges of functions, and one range for all: then the search finds nothing.
+        for range in [of_range, |_| 0x800] {
+            let lines = lines(&section);
+            for address in (0..4).flat_map(|_| [0x2007, 0x1000, 0x1003, 0x1004, 0x1000, 0x3007, 0x1008, 0x0fff, 0x4000])
+            {
+                let expected = match address & 0xfff {
+                    0..4 if address < 0x4000 => Some(2),
+                    4..8 => Some(1),
+                    _ => None,
+                };
+                assert_eq!(line(&lines, address, range(address)), expected, "{address:#x}");
+            }
+            assert_eq!(lines.ranges(), [0x1000..0x1008, 0x2000..0x2008, 0x3000..0x3008]);
+        }
+    }
+
+    #[test]
+    fn what_stands_before_damage_counts() {
+        // The second row's address goes back.
+        let damaged = [&set_address(0x1000)[..], &ROWS[..5], &set_address(0x10), &ROWS[5..], &[4], &END].concat();
+        let whole = [&set_address(0x2000)[..], &ROWS, &[4], &END].concat();
+        let section = section(&[damaged, whole].concat());
+        let lines = lines(&section);
+        assert_eq!(line(&lines, 0x1002, 0x1000), None, "where the row ends is not known");
+        assert_eq!(line(&lines, 0x2002, 0x2000), Some(2));
+        assert_eq!(lines.ranges(), vec![0x2000..0x2008]);
+    }
+}

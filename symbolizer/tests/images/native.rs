@@ -250,3 +250,34 @@ fn gnu_debugdata() {
     let found = workshop.ask("stripped.so", &[hidden.0 + 4]);
     assert_eq!((names(&found[0]), source(&found[0])), (vec!["hidden"], Some(NameSource::GnuDebugdata)));
 }
+
+#[test]
+fn many_addresses_in_any_order_are_named_as_each_by_itself() {
+    const UNITS: usize = 12;
+    let name = |unit: usize| format!("unit{unit}.c");
+    let function = |unit: usize, it: usize| {
+        format!(
+            "__attribute__((section(\".text.u{unit}_{it}\"))) int f{unit}_{it}(int n) {{\n  n += {it};\n  return n * {unit};\n}}\n"
+        )
+    };
+    let text = |unit: usize| (0..30).map(|it| function(unit, it)).collect::<String>();
+    let sources: Vec<_> = (0..UNITS).map(|unit| (name(unit), text(unit))).collect();
+    let sources: Vec<_> = sources.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+    let workshop = Workshop::new(&sources);
+    let files: Vec<_> = sources.iter().map(|(name, _)| *name).collect();
+    workshop.cc(&[&["-g", "-O1", "-shared", "-fPIC", "-o", "units.so"], &files[..]].concat());
+
+    // Every byte of the functions, far from the order of addresses; 7,919 is a prime.
+    let functions = workshop.functions("units.so");
+    let inside: Vec<u64> = functions.values().flat_map(|(start, size)| *start..start + size).collect();
+    let addresses: Vec<u64> = (0..inside.len()).map(|at| inside[at * 7919 % inside.len()]).collect();
+    let found = workshop.ask("units.so", &addresses);
+    assert_eq!(found.len(), addresses.len());
+    for ((address, found), expected) in
+        addresses.iter().zip(&found).zip(workshop.addr2line("units.so", &addresses)).filter(|(_, it)| it[0].2 > 0)
+    {
+        assert_eq!(places(found), expected, "{address:#x}");
+    }
+    let named = found.iter().filter(|found| names(found)[0].starts_with('f')).count();
+    assert!(named > UNITS * 30 * 4, "{named} of {}", addresses.len());
+}

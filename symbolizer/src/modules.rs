@@ -7,6 +7,7 @@
 use crate::address::{FileOffset, RuntimeAddress};
 use crate::image::{Elf, FileIdentity, ImageFile, OpenError, Segment};
 use crate::profile::{Mapping, Profile};
+use crate::recorded_calls::RecordedCalls;
 use crate::rooted;
 use crate::symbol_dirs::{KeptFile, SymbolDirs, build_id_path};
 use serde::Serialize;
@@ -42,6 +43,7 @@ pub struct Module {
     /// Indexes of its mappings in the profile.
     pub mappings: Vec<usize>,
     extents: Vec<Extent>,
+    calls: RecordedCalls,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,6 +99,13 @@ pub enum Verdict {
     BuildIdDiffers(String),
     /// No executable segment fits the recorded mappings.
     LayoutDiffers,
+    /// Too few of the recorded calls are calls in it.
+    CallsDiffer {
+        /// Those that are.
+        found: usize,
+        /// Those that were looked at.
+        of: usize,
+    },
     /// Neither build id nor device and inode show that it is the same file.
     NotShownToBeTheSame,
     /// Several files of this place fit, and nothing tells which it is.
@@ -145,7 +154,23 @@ pub fn modules(profile: &Profile) -> Vec<Module> {
             None => modules.push(Module { mappings: vec![index], extents: vec![extent], ..new }),
         }
     }
+    add_calls(profile, &mut modules);
     modules
+}
+
+/// Device and inode come from map lines, beside which all addresses are of calls; other writers of profiles have other
+/// ideas of what a location's address is.
+fn add_calls(profile: &Profile, modules: &mut [Module]) {
+    let mut of_mapping = vec![None; profile.mappings.len()];
+    for (index, module) in modules.iter().enumerate().filter(|(_, module)| module.identity.is_some()) {
+        module.mappings.iter().for_each(|&mapping| of_mapping[mapping] = Some(index));
+    }
+    for location in profile.locations.iter().filter(|location| location.lines.is_empty()) {
+        let Some(id) = location.mapping else { continue };
+        let Some(module) = of_mapping.get(id.0 as usize).copied().flatten() else { continue };
+        let mapping = profile.mapping(id);
+        modules[module].calls.add(location.address, mapping.start, mapping.offset);
+    }
 }
 
 /// The executable mappings of a program that is always loaded at the addresses it was linked for, for dumps that lack
@@ -199,7 +224,7 @@ impl Module {
             _ => None,
         };
         let (path, build_id) = (mapping.path.to_string(), mapping.build_id.to_string());
-        Self { path, build_id, identity, mappings: Vec::new(), extents: Vec::new() }
+        Self { path, build_id, identity, mappings: Vec::new(), extents: Vec::new(), calls: RecordedCalls::default() }
     }
 
     fn is_same_file(&self, other: &Self) -> bool {
@@ -335,7 +360,8 @@ impl Module {
         match place {
             // The layout alone speaks for a file that the user names: it must be the same and not just large enough.
             Place::Binary | Place::Symbols | Place::Sysroot if !self.fills(&elf) => Verdict::LayoutDiffers,
-            Place::Binary | Place::Symbols | Place::Sysroot | Place::MapFiles => Verdict::Accepted,
+            Place::Binary | Place::Symbols | Place::Sysroot => self.judge_calls(&elf),
+            Place::MapFiles => Verdict::Accepted,
             // Device numbers in map lines and of `stat` may differ on overlay file systems; the path is the process's
             // own, so the inode decides.
             Place::ProcRoot | Place::ProcExe => match self.identity {
@@ -347,10 +373,18 @@ impl Module {
                 Some(identity) if file.is(identity) => {
                     // Inodes are reused: a rebuilt binary often gets the one that its predecessor had.
                     let later = |at| file.modified().is_some_and(|m| m > at + Duration::from_secs(1));
-                    if recorded_at.is_some_and(later) { Verdict::WrittenLater } else { Verdict::Accepted }
+                    if recorded_at.is_some_and(later) { Verdict::WrittenLater } else { self.judge_calls(&elf) }
                 }
                 _ => Verdict::NotShownToBeTheSame,
             },
+        }
+    }
+
+    /// What is left to say where nothing but the layout, or an inode that may have been written again, speaks for a file.
+    fn judge_calls(&self, elf: &Elf<'_>) -> Verdict {
+        match self.calls.missing_in(elf) {
+            Some((found, of)) => Verdict::CallsDiffer { found, of },
+            None => Verdict::Accepted,
         }
     }
 
@@ -394,6 +428,10 @@ impl fmt::Display for Verdict {
             Self::NotAnImage(what) => f.write_str(what),
             Self::BuildIdDiffers(found) => write!(f, "refused: its build id is {found}"),
             Self::LayoutDiffers => f.write_str("refused: its segments do not fit the recorded mappings"),
+            Self::CallsDiffer { found, of } => write!(
+                f,
+                "refused: another build, since only {found} of the {of} calls on the recorded stacks are calls in it"
+            ),
             Self::NotShownToBeTheSame => f.write_str(
                 "passed over: nothing shows that it is the file that was mapped (name it with --binary, --symbols or \
                  --sysroot if it is)",

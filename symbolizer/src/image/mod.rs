@@ -5,6 +5,7 @@
 //! image, [`LookUps`] ask them in order of trust. Nothing read from a file is believed: offsets are checked, sizes bounded, loops end.
 
 mod bytes;
+mod call_site;
 mod compression;
 mod debug_link;
 mod dwarf;
@@ -21,6 +22,7 @@ mod sources;
 mod symbol_table;
 mod unwind;
 
+pub(crate) use call_site::ends_with_call;
 pub use compression::DecompressError;
 pub use debug_link::{AltLink, DebugLink};
 pub use dwarf::{Dwarf, DwarfFiles, DwarfNames};

@@ -1,6 +1,7 @@
 //! Files that the user names, for dumps that know no build ids.
 
 use crate::kit::{Workshop, name_of, profile_of};
+use offheap_symbolizer::formats;
 use offheap_symbolizer::modules::{Verdict, fixed_mappings};
 use offheap_symbolizer::{SymbolizeOptions, symbolize};
 use std::fs;
@@ -75,4 +76,55 @@ fn programs_at_fixed_addresses_need_no_map_section() {
     assert!(mappings.iter().any(|m| m.start.0 <= keep && keep < m.end.0), "{mappings:?}");
     assert!(fixed_mappings(&workshop.path("ledgerd")).unwrap_err().contains("--maps"));
     assert!(fixed_mappings(&workshop.path("main.c")).unwrap_err().contains("not an ELF file"));
+}
+
+/// Prints a dump of itself with six stacks of one frame.
+const DUMPS_C: &str = r#"#include <stdio.h>
+#ifdef OTHER
+#define SHIFT __asm__ volatile(".fill 7, 1, 0x90")
+#else
+#define SHIFT
+#endif
+__attribute__((noinline)) void site(void) {
+    printf("@ %p\n  t*: 1: 524288 [0: 0]\n", __builtin_return_address(0));
+    __asm__ volatile("");
+}
+int main(void) {
+    printf("heap_v2/1\n  t*: 6: 3145728 [0: 0]\n");
+    SHIFT; site(); SHIFT; site(); SHIFT; site(); SHIFT; site(); SHIFT; site(); SHIFT; site();
+    printf("\nMAPPED_LIBRARIES:\n");
+    fflush(stdout);
+    FILE *maps = fopen("/proc/self/maps", "r");
+    for (int c; (c = getc(maps)) != EOF;) putchar(c);
+    return 0;
+}
+"#;
+
+/// Dumps know no build ids, another build may fill the same pages, and one that was copied over the old file has even its
+/// inode. But where the recorded calls were it has other code.
+#[test]
+fn another_build_of_the_same_layout_is_known_by_its_calls() {
+    let workshop = Workshop::new(&[("main.c", DUMPS_C)]);
+    workshop.cc(&["-g", "-O1", "-o", "svc", "main.c"]);
+    workshop.cc(&["-g", "-O1", "-DOTHER", "-o", "other", "main.c"]);
+    fs::copy(workshop.path("svc"), workshop.path("kept")).unwrap();
+    let dump = workshop.run(workshop.path("svc"), &[]);
+    let ask = |options: &SymbolizeOptions| {
+        let mut profile = formats::parse(dump.as_bytes()).unwrap().profile;
+        let report = symbolize(&mut profile, options);
+        let image = report.images.iter().find(|image| image.path.ends_with("/svc")).unwrap();
+        (name_of(&profile, 0), image.looked_at[0].verdict.clone())
+    };
+    let with = |binary: &str| SymbolizeOptions { binary: Some(workshop.path(binary)), ..SymbolizeOptions::default() };
+    let nothing = SymbolizeOptions::default();
+    assert_eq!(ask(&nothing), (vec!["main".to_owned()], Verdict::Accepted));
+
+    // `fs::copy` writes into the file that is there.
+    fs::copy(workshop.path("other"), workshop.path("svc")).unwrap();
+    for (label, options) in [("copied over", &nothing), ("named", &with("other"))] {
+        let (names, verdict) = ask(options);
+        assert!(matches!(verdict, Verdict::CallsDiffer { of: 6, .. }), "{label}: {verdict:?}");
+        assert!(names[0].starts_with("svc+0x"), "{label}: {names:?}");
+    }
+    assert_eq!(ask(&with("kept")), (vec!["main".to_owned()], Verdict::Accepted));
 }

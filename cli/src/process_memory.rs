@@ -59,13 +59,14 @@ impl Reading {
 }
 
 impl Subject {
-    /// From a pid, a socket or a process name; a process without the agent will do.
+    /// From a pid, a socket or a process name; a process without the agent will do, or one whose agent does not answer.
     ///
     /// # Errors
     /// When there is no such process, or several.
     pub(crate) fn of(text: &str, go: Option<GoEndpoint>) -> anyhow::Result<Self> {
         let (host, agent) = match Agent::of(text) {
-            Ok(agent) => (Host::of(agent.pid()?)?, Ok(agent)),
+            // The kernel tells of a process that is stopped or stuck as well: less, but when it is needed most.
+            Ok(agent) => (Host::of(agent.pid()?)?, agent.info().map(|_| agent).map_err(|why| format!("{why:#}"))),
             Err(why) => (without_agent(text).ok_or_else(|| anyhow!("{why:#}"))?, Err(format!("{why:#}"))),
         };
         let executable = File::open(format!("/proc/{}/exe", host.pid)).and_then(|file| elf::read(&file));
@@ -155,4 +156,19 @@ pub(crate) fn read_twice(subject: &Subject, wait: impl FnOnce() -> bool) -> anyh
     }
     let second = subject.read().context("the second reading")?;
     Ok((Some(first), second))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Subject;
+    use crate::client::test_server::TestServer;
+
+    #[test]
+    fn an_agent_that_does_not_answer_leaves_what_the_kernel_tells() {
+        let server = TestServer::start(|_, _| (503, r#"{"error":"stuck"}"#.into()));
+        let subject = Subject::of(&server.path(), None).unwrap();
+        assert!(subject.without_agent().unwrap().contains("stuck"));
+        let reading = subject.read().unwrap();
+        assert!(reading.native.is_none() && reading.ledger.rss > 0);
+    }
 }

@@ -1,4 +1,5 @@
 use super::http::{self, Response};
+use super::patient::Patient;
 use crate::target::{self, Target};
 use anyhow::{Context, bail};
 use offheap_wire as wire;
@@ -9,9 +10,9 @@ use std::path::Path;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// Longest pause within an answer, and before the ordinary ones.
+/// Longest pause in sending a request.
 const PAUSE: Duration = Duration::from_secs(10);
-/// Longest pause before an answer that makes the host work: an epoch over thousands of arenas, a dump, a purge.
+/// Longest pause before an answer or within one: an epoch over thousands of arenas, a dump, a purge make the host work.
 const WORK: Duration = Duration::from_secs(120);
 /// Longest JSON answer that is kept in memory.
 const MAX_JSON: u64 = 256 << 20;
@@ -51,7 +52,7 @@ impl Agent {
     pub(crate) fn pid(&self) -> anyhow::Result<u32> {
         match self.target.pid.as_ref().or(self.peer.get()) {
             Some(pid) => Ok(*pid),
-            None => target::peer_pid(&self.connect(PAUSE)?),
+            None => target::peer_pid(&self.connect()?),
         }
     }
 
@@ -144,21 +145,22 @@ impl Agent {
         self.decode(response, path)
     }
 
-    fn decode<T: DeserializeOwned>(&self, response: Response<UnixStream>, path: &str) -> anyhow::Result<T> {
+    fn decode<T: DeserializeOwned>(&self, response: Response<Patient>, path: &str) -> anyhow::Result<T> {
         serde_json::from_reader(BufReader::new(io::Read::take(response.body, MAX_JSON))).with_context(|| {
             format!("{}: the answer to {path} is not what this version expects", self.socket().display())
         })
     }
 
-    fn ask(&self, method: &str, path: &str) -> anyhow::Result<Response<UnixStream>> {
+    fn ask(&self, method: &str, path: &str) -> anyhow::Result<Response<Patient>> {
         self.ask_with(method, path, b"")
     }
 
-    fn ask_with(&self, method: &str, path: &str, body: &[u8]) -> anyhow::Result<Response<UnixStream>> {
-        let stream = self.connect(WORK)?;
+    fn ask_with(&self, method: &str, path: &str, body: &[u8]) -> anyhow::Result<Response<Patient>> {
+        let stream = self.connect()?;
         // Kept to ask the kernel who refused us: the exchange consumes the connection.
         let peer = stream.try_clone()?;
-        let response = match http::exchange(stream, method, path, body).map_err(timeouts_named) {
+        let host = self.peer.get().or(self.target.pid.as_ref()).copied();
+        let response = match http::exchange(Patient::new(stream, host, WORK)?, method, path, body) {
             Ok(response) => response,
             Err(error) => {
                 return Err(target::refused_as_other_user(&peer).unwrap_or_else(|| {
@@ -185,24 +187,14 @@ impl Agent {
         }
     }
 
-    fn connect(&self, patience: Duration) -> anyhow::Result<UnixStream> {
+    fn connect(&self) -> anyhow::Result<UnixStream> {
         let stream = target::connect(&self.target.socket)?;
-        stream.set_read_timeout(Some(patience))?;
         stream.set_write_timeout(Some(PAUSE))?;
         if let Ok(pid) = target::peer_pid(&stream) {
             self.peer.get_or_init(|| pid);
         }
         Ok(stream)
     }
-}
-
-/// A read that timed out says `Resource temporarily unavailable`, which helps nobody.
-fn timeouts_named(error: anyhow::Error) -> anyhow::Error {
-    let timed_out = |e: &io::Error| matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut);
-    if error.chain().any(|cause| cause.downcast_ref().is_some_and(timed_out)) {
-        return anyhow::anyhow!("no answer within {} seconds; the host is stopped, or starved of CPU", WORK.as_secs());
-    }
-    error
 }
 
 #[cfg(test)]

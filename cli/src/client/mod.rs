@@ -2,6 +2,7 @@
 
 mod agent;
 mod http;
+mod patient;
 #[cfg(test)]
 pub(crate) mod test_server;
 

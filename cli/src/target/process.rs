@@ -24,7 +24,7 @@ impl Host {
     pub(crate) fn of(pid: u32) -> anyhow::Result<Self> {
         let missing = || anyhow!("no process {pid}: it has ended, or runs in another pid namespace");
         let process = i32::try_from(pid).ok().and_then(|pid| Process::new(pid).ok()).ok_or_else(missing)?;
-        Self::from_process(process).map_err(|error| match error {
+        Self::from_process(process).and_then(Self::whole_process).map_err(|error| match error {
             ProcError::NotFound(_) => missing(),
             error => anyhow!("process {pid}: {}", denied(&error)),
         })
@@ -35,6 +35,14 @@ impl Host {
         let pid = u32::try_from(process.pid).unwrap_or_default();
         let inner = status.nspid.as_ref().and_then(|pids| pids.last()).and_then(|pid| u32::try_from(*pid).ok());
         Ok(Self { pid, inner_pid: inner.unwrap_or(pid), name: status.name, euid: status.euid, process })
+    }
+
+    /// The number of a thread (`top -H`, `ps -L`, a stack trace) means its process: `/proc` answers for both.
+    fn whole_process(self) -> Result<Self, ProcError> {
+        match self.process.status()?.tgid {
+            leader if leader == self.process.pid => Ok(self),
+            leader => Self::from_process(Process::new(leader)?),
+        }
     }
 
     /// Names that a user may call it by: `comm`, the file name of the executable, that of `argv[0]`.
@@ -126,6 +134,12 @@ pub(crate) fn has_ended(pid: u32) -> bool {
     stat.is_none_or(|stat| matches!(stat.state, 'Z' | 'X' | 'x'))
 }
 
+/// Whether a signal or a debugger holds it, so that nothing in it can answer.
+pub(crate) fn is_stopped(pid: u32) -> bool {
+    let stat = i32::try_from(pid).ok().and_then(|pid| Process::new(pid).ok()?.stat().ok());
+    stat.is_some_and(|stat| matches!(stat.state, 'T' | 't'))
+}
+
 /// Every process that can be seen, except ourselves; those that end meanwhile are left out.
 pub(crate) fn hosts() -> anyhow::Result<Vec<Host>> {
     let own = std::process::id();
@@ -142,5 +156,43 @@ fn denied(error: &ProcError) -> String {
     match error {
         ProcError::PermissionDenied(_) => "/proc hides it from this user; run as its user or root".to_owned(),
         error => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Host, is_stopped};
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn the_number_of_a_thread_means_its_process() {
+        let (tell, told) = std::sync::mpsc::channel();
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            // SAFETY: gettid has no preconditions and cannot fail.
+            let _ = tell.send(unsafe { libc::gettid() });
+            let _ = ended.recv();
+        });
+        let tid = u32::try_from(told.recv().unwrap()).unwrap();
+        assert_ne!(tid, std::process::id());
+        assert_eq!(Host::of(tid).unwrap().pid, std::process::id());
+        drop(end);
+        thread.join().unwrap();
+    }
+
+    #[test]
+    fn a_stopped_process_is_told_from_one_that_waits() {
+        let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        assert!(!is_stopped(child.id()));
+        let pid = i32::try_from(child.id()).unwrap();
+        // SAFETY: the child was not waited for, so that the pid is still its own.
+        assert_eq!(unsafe { libc::kill(pid, libc::SIGSTOP) }, 0);
+        let mut status = 0;
+        // SAFETY: `status` is valid for the kernel to write to; WUNTRACED reports the stop without reaping the child.
+        assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, libc::WUNTRACED) }, pid);
+        assert!(is_stopped(child.id()));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(!is_stopped(child.id()));
     }
 }

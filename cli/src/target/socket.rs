@@ -42,6 +42,10 @@ pub(crate) fn own_uid() -> u32 {
     unsafe { libc::geteuid() }
 }
 
+pub(crate) fn is_root() -> bool {
+    own_uid() == 0
+}
+
 /// The sentence for a socket of another user.
 pub(crate) fn permission_denied(owner: u32) -> anyhow::Error {
     anyhow!(
@@ -60,7 +64,11 @@ pub(crate) fn connect(path: &Path) -> anyhow::Result<UnixStream> {
         ErrorKind::PermissionDenied => permission_denied(owner_on_the_way(path)),
         ErrorKind::NotFound => anyhow!("there is no socket at {}; the process has ended", path.display()),
         ErrorKind::ConnectionRefused => {
-            anyhow!("nobody listens at {}; the process has ended and left its socket behind", path.display())
+            anyhow!(
+                "nobody listens at {}: the process has ended, or became a program without the agent by exec \
+                 (OFFHEAP_CHILDREN=1 keeps it); `offheap ps` lists those that have it",
+                path.display()
+            )
         }
         _ => anyhow::Error::new(error).context(format!("connecting to {}", path.display())),
     })

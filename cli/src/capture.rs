@@ -1,6 +1,7 @@
 //! A named profile of a live host.
 
 use crate::client::{Agent, Capture};
+use crate::target::Host;
 use anyhow::Context;
 use offheap_symbolizer::formats::{self, Parsed};
 use offheap_symbolizer::{SymbolizeOptions, symbolize};
@@ -37,6 +38,45 @@ pub(crate) fn capture_raw_frames(agent: &Agent, options: SymbolizeOptions) -> an
 
     // A process of another pid namespace has no files that we could read: addresses stay, and the report says so.
     let options = SymbolizeOptions { pid: options.pid.or(agent.pid().ok()), ..options };
+    if let Some(pid) = options.pid {
+        place_in_host(&mut parsed, pid);
+    }
     symbolize(&mut parsed.profile, &options);
     Ok(parsed)
+}
+
+/// Give a profile that came without mappings those of its process. The agent has none where its host has no `/proc`
+/// (a bare chroot), and from outside they are there.
+pub(crate) fn place_in_host(parsed: &mut Parsed, pid: u32) {
+    if parsed.profile.mappings.is_empty()
+        && !parsed.profile.samples.is_empty()
+        && let Ok(maps) = Host::of(pid).and_then(|host| host.maps())
+    {
+        parsed.use_maps(maps.as_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::place_in_host;
+    use offheap_symbolizer::formats;
+    use offheap_symbolizer::{SymbolizeOptions, symbolize};
+
+    #[inline(never)]
+    fn landmark() -> usize {
+        std::hint::black_box(landmark as fn() -> usize as usize)
+    }
+
+    #[test]
+    fn a_dump_of_a_host_without_proc_is_named_from_outside() {
+        let address = landmark() + 1;
+        let dump = format!("heap_v2/1\n  t*: 1: 64 [0: 0]\n@ {address:#x}\n  t*: 1: 64 [0: 0]\n\nMAPPED_LIBRARIES:\n");
+        let mut parsed = formats::parse(dump.as_bytes()).unwrap();
+        assert!(parsed.profile.mappings.is_empty());
+        place_in_host(&mut parsed, std::process::id());
+        symbolize(&mut parsed.profile, &SymbolizeOptions { pid: Some(std::process::id()), ..Default::default() });
+        let names: Vec<String> =
+            parsed.profile.functions.iter().map(|function| format!("{:?}", function.name)).collect();
+        assert!(names.iter().any(|name| name.contains("landmark")), "{names:?}");
+    }
 }

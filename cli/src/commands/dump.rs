@@ -105,15 +105,13 @@ fn summary(profile: &Profile) -> String {
     let index = profile.value_index("inuse_space").unwrap_or_default();
     let value = |sample: &offheap_symbolizer::profile::Sample| sample.values.get(index).copied().unwrap_or_default();
     let total: i64 = profile.samples.iter().map(value).sum();
-    let named = |sample: &&offheap_symbolizer::profile::Sample| {
-        sample.locations.first().is_some_and(|leaf| !profile.location(*leaf).lines.is_empty())
-    };
-    let named: i64 = profile.samples.iter().filter(named).map(value).sum();
+    // Not the lines of the leaf: an address that nothing is known of has one too, with the address as its name.
+    let unnamed = profile.health(index).map(|health| health.unnamed_leaf);
     format!(
         "{} in {}, {} of the bytes with a name",
         size::human(total.into()),
         counted(profile.samples.len() as u64, "stack"),
-        percent_or_na((total > 0).then(|| named as f64 / total as f64))
+        percent_or_na(unnamed.map(|unnamed| 1.0 - unnamed))
     )
 }
 
@@ -123,7 +121,7 @@ mod tests {
     use crate::client::test_server::TestServer;
     use crate::exit::Outcome;
     use offheap_symbolizer::formats;
-    use offheap_symbolizer::profile::{FunctionId, Line, Location, LocationId, Profile, Sample, ValueType};
+    use offheap_symbolizer::profile::{Function, FunctionId, Line, Location, LocationId, Profile, Sample, ValueType};
 
     #[test]
     fn a_stack_counts_as_named_by_its_leaf() {
@@ -136,6 +134,7 @@ mod tests {
         let profile = Profile {
             value_types: vec![kind("inuse_objects"), kind("inuse_space")],
             samples: vec![sample(0, 3072), sample(1, 1024)],
+            functions: vec![Function { name: "main.handle".into(), ..Function::default() }],
             locations: vec![
                 Location { lines: vec![Line { function: FunctionId(0), line: 0, column: 0 }], ..Location::default() },
                 Location::default(),

@@ -3,6 +3,7 @@
 use super::series::{self, Dump, OrderedBy, Sets};
 use super::source::Input;
 use super::{Options, Source, usual_value};
+use crate::capture::place_in_host;
 use crate::exit::Outcome;
 use crate::input::{self, Purpose};
 use crate::output;
@@ -248,6 +249,9 @@ fn parse(source: &Source, input: Input, options: &Options) -> anyhow::Result<Raw
     let mut parsed = formats::parse_with(&input.bytes, &asked).with_context(|| source.to_string())?;
     drop(progress);
     place(&mut parsed, options)?;
+    if let Some(pid) = input.pid {
+        place_in_host(&mut parsed, pid);
+    }
     for note in &input.notes {
         output::note(&format!("{source}: {note}"));
     }

@@ -17,30 +17,42 @@ use ratatui::widgets::{Block, Cell, Paragraph, Row, Sparkline, Table};
 const STRONG: Style = Style::new().add_modifier(Modifier::BOLD);
 const FAINT: Style = Style::new().add_modifier(Modifier::DIM);
 
-/// Draw everything.
+/// Below this width, panels do not stand side by side: what is in them would be cut off.
+const SIDE_BY_SIDE: u16 = 60;
+/// Below this height there is no room for the charts, and below that only for one row of panels.
+const WITH_CHARTS: u16 = 20;
+const WITH_LOWER_PANELS: u16 = 14;
+
+/// Draw everything that there is room for: who holds the memory comes first.
 pub(super) fn draw(frame: &mut Frame<'_>, state: &State) {
+    let whole = frame.area();
     let [head, verdict, charts, upper, lower, foot] = Layout::vertical([
         Constraint::Length(1),
         Constraint::Length(1),
-        Constraint::Length(5),
+        Constraint::Length(if whole.height >= WITH_CHARTS { 5 } else { 0 }),
         Constraint::Fill(1),
-        Constraint::Fill(1),
+        if whole.height >= WITH_LOWER_PANELS { Constraint::Fill(1) } else { Constraint::Length(0) },
         Constraint::Length(1),
     ])
-    .areas(frame.area());
+    .areas(whole);
     let halves = Layout::horizontal([Constraint::Fill(1), Constraint::Fill(1)]);
     frame.render_widget(heading(state), head);
     frame.render_widget(why(state), verdict);
     let [left, right] = halves.areas(charts);
     chart(frame, left, "RSS", state, Observation::rss);
     chart(frame, right, "allocated", state, |observation| observation.stats.allocated);
-    let [left, right] = halves.areas(upper);
-    ledger(frame, left, state);
-    fragmentation(frame, right, state);
-    let [left, right] = halves.areas(lower);
-    size_classes(frame, left, state);
-    sites(frame, right, state);
-    frame.render_widget(footing(state), foot);
+    if whole.width >= SIDE_BY_SIDE {
+        let [left, right] = halves.areas(upper);
+        ledger(frame, left, state);
+        fragmentation(frame, right, state);
+        let [left, right] = halves.areas(lower);
+        size_classes(frame, left, state);
+        sites(frame, right, state);
+    } else {
+        ledger(frame, upper, state);
+        sites(frame, lower, state);
+    }
+    frame.render_widget(footing(state, whole.width), foot);
 }
 
 fn heading(state: &State) -> Line<'static> {
@@ -69,11 +81,15 @@ fn why(state: &State) -> Line<'static> {
     ])
 }
 
-fn footing(state: &State) -> Line<'static> {
+fn footing(state: &State, width: u16) -> Line<'static> {
     if !state.message.is_empty() {
         return Line::styled(printable(&state.message).into_owned(), STRONG);
     }
-    Line::styled("p profile on/off  s sites now  d dump  u purge  r reset  q quit", FAINT)
+    let keys = match width {
+        64.. => "p profile on/off  s sites now  d dump  u purge  r reset  q quit",
+        _ => "q quit p profile s sites d dump u purge",
+    };
+    Line::styled(keys, FAINT)
 }
 
 fn chart(
@@ -109,21 +125,34 @@ fn ledger(frame: &mut Frame<'_>, area: Rect, state: &State) {
         };
         let growth = state.history.growth(of_owner).filter(|growth| growth.abs() * 60.0 >= 1024.0);
         let share = row.bytes as f64 / rss as f64;
-        Row::new([
-            Cell::new(human(row.bytes.into())),
-            Cell::new(percent_or_na(Some(share))),
-            Cell::new(bar(share, 8)),
-            Cell::new(growth.map_or_else(String::new, |growth| format!("{}/min", signed(growth * 60.0)))),
-            Cell::new(row.owner.clone()),
-        ])
+        vec![
+            human(row.bytes.into()),
+            percent_or_na(Some(share)),
+            bar(share, 8),
+            growth.map_or_else(String::new, |growth| format!("{}/min", signed(growth * 60.0))),
+            row.owner.clone(),
+        ]
     });
-    let widths = [
-        Constraint::Length(10),
-        Constraint::Length(6),
-        Constraint::Length(8),
-        Constraint::Length(14),
-        Constraint::Fill(1),
-    ];
+    columns(frame, area, block, rows, &[(10, 0), (6, 0), (8, 64), (14, 52)]);
+}
+
+/// A table whose last column is a name and has the room that the others leave: each of these has a width, and the width
+/// of the panel from which it is shown.
+fn columns(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    block: Block<'_>,
+    rows: impl Iterator<Item = Vec<String>>,
+    before_name: &[(u16, u16)],
+) {
+    let room = block.inner(area).width;
+    let shown = |column: usize| before_name.get(column).is_none_or(|(_, from)| room >= *from);
+    let rows = rows.map(|cells| {
+        let cells = cells.into_iter().enumerate().filter(|(column, _)| shown(*column));
+        Row::new(cells.map(|(_, text)| Cell::new(text)))
+    });
+    let widths = before_name.iter().filter(|(_, from)| room >= *from).map(|(width, _)| Constraint::Length(*width));
+    let widths = widths.chain([Constraint::Fill(1)]);
     frame.render_widget(Table::new(rows, widths).block(block), area);
 }
 
@@ -161,22 +190,15 @@ fn size_classes(frame: &mut Frame<'_>, area: Rect, state: &State) {
     let block = Block::bordered().title(" Size classes by waste ");
     let rows = state.history.last().map(|now| classes(&now.stats.bins)).unwrap_or_default();
     let rows = rows.into_iter().map(|class| {
-        Row::new([
-            Cell::new(human(class.waste.into())),
-            Cell::new(percent_or_na(class.share)),
-            Cell::new(class.size.to_string()),
-            Cell::new(format!("{} used", percent_or_na(class.utilization))),
-            Cell::new(format!("{} regions in {} slabs", class.curregs, class.curslabs)),
-        ])
+        vec![
+            human(class.waste.into()),
+            percent_or_na(class.share),
+            class.size.to_string(),
+            format!("{} used", percent_or_na(class.utilization)),
+            format!("{} regions in {} slabs", class.curregs, class.curslabs),
+        ]
     });
-    let widths = [
-        Constraint::Length(10),
-        Constraint::Length(6),
-        Constraint::Length(6),
-        Constraint::Length(11),
-        Constraint::Fill(1),
-    ];
-    frame.render_widget(Table::new(rows, widths).block(block), area);
+    columns(frame, area, block, rows, &[(10, 0), (6, 50), (8, 0), (11, 0)]);
 }
 
 fn sites(frame: &mut Frame<'_>, area: Rect, state: &State) {
@@ -188,14 +210,13 @@ fn sites(frame: &mut Frame<'_>, area: Rect, state: &State) {
     }
     let rows = state.sites.iter().map(|site| {
         let change = site.before.map(|before| site.bytes - before).filter(|change| *change != 0);
-        Row::new([
-            Cell::new(human(site.bytes.into())),
-            Cell::new(change.map_or_else(String::new, |change| signed(change as f64))),
-            Cell::new(printable(&site.name).into_owned()),
-        ])
+        vec![
+            human(site.bytes.into()),
+            change.map_or_else(String::new, |change| signed(change as f64)),
+            printable(&site.name).into_owned(),
+        ]
     });
-    let widths = [Constraint::Length(10), Constraint::Length(11), Constraint::Fill(1)];
-    frame.render_widget(Table::new(rows, widths).block(block), area);
+    columns(frame, area, block, rows, &[(10, 0), (11, 50)]);
 }
 
 /// A bar of at most `width` cells, in eighths.
@@ -262,6 +283,26 @@ mod tests {
             "main.handleExport",
         ] {
             assert!(full.contains(part), "`{part}` is missing in\n{full}");
+        }
+    }
+
+    #[test]
+    fn names_are_the_last_thing_that_a_small_terminal_loses() {
+        let mut state = State::default();
+        state.apply(Event::Observed(Box::new(Observation {
+            ledger: vec![OwnerBytes { owner: "jemalloc unreturned".into(), bytes: 300 << 20 }],
+            ..Observation::default()
+        })));
+        state.apply(Event::Sites(vec![SiteBytes { name: "main.handleExport".into(), bytes: 5 << 20 }]));
+        for (width, height, parts) in [
+            (80, 24, &["300.0 MiB", "jemalloc unreturned", "main.handleExport", "index", "q quit"][..]),
+            (40, 16, &["300.0 MiB", "jemalloc unreturned", "main.handleExport", "q quit"]),
+            (40, 10, &["300.0 MiB", "jemalloc unreturned", "q quit"]),
+        ] {
+            let text = shown(&state, width, height);
+            for part in parts {
+                assert!(text.contains(part), "`{part}` is missing at {width} x {height} in\n{text}");
+            }
         }
     }
 

@@ -40,7 +40,9 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let every = args.every.max(Duration::from_millis(100));
     let observer = Observer::new(Agent::of(&args.target)?, args.go.clone());
-    if args.json || args.plain || !io::stdout().is_terminal() || !io::stdin().is_terminal() {
+    // A terminal that is `dumb` cannot place its cursor.
+    let dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
+    if args.json || args.plain || dumb || !io::stdout().is_terminal() || !io::stdin().is_terminal() {
         return lines::run(&observer, every, args.count, args.json);
     }
     screen::run(observer, every, args.count)

@@ -23,7 +23,7 @@ pub(crate) struct Args {
     #[arg(value_name = "TARGET|STATS")]
     source: String,
     /// WARNING when the fragmentation index is above
-    #[arg(long, default_value_t = Thresholds::default().index, value_name = "RATIO")]
+    #[arg(long, default_value_t = Thresholds::default().index, value_parser = Thresholds::parse_index, value_name = "RATIO")]
     index: f64,
     /// … and RSS is above
     #[arg(long, value_parser = size::parse, default_value = "1.5GB", value_name = "SIZE")]
@@ -33,7 +33,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE|URL|auto")]
     go: Option<GoEndpoint>,
     /// CRITICAL when RSS / Go heap in use is above
-    #[arg(long, default_value_t = Thresholds::default().go_ratio, value_name = "RATIO")]
+    #[arg(long, default_value_t = Thresholds::default().go_ratio, value_parser = Thresholds::parse_ratio, value_name = "RATIO")]
     go_ratio: f64,
     /// … and RSS is above
     #[arg(long, value_parser = size::parse, default_value = "2GB", value_name = "SIZE")]

@@ -14,13 +14,13 @@ const DASHBOARD: &str = include_str!("../view/dashboard.json");
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// HighMemoryFragmentation when the index is above
-    #[arg(long, default_value_t = Thresholds::default().index, value_name = "RATIO")]
+    #[arg(long, default_value_t = Thresholds::default().index, value_parser = Thresholds::parse_index, value_name = "RATIO")]
     index: f64,
     /// … and RSS is above
     #[arg(long, value_parser = size::parse, default_value = "1.5GB", value_name = "SIZE")]
     min_rss: u64,
     /// GoHeapToRssMismatch when RSS / Go heap in use is above
-    #[arg(long, default_value_t = Thresholds::default().go_ratio, value_name = "RATIO")]
+    #[arg(long, default_value_t = Thresholds::default().go_ratio, value_parser = Thresholds::parse_ratio, value_name = "RATIO")]
     go_ratio: f64,
     /// … and RSS is above
     #[arg(long, value_parser = size::parse, default_value = "2GB", value_name = "SIZE")]

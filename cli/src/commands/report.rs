@@ -16,13 +16,20 @@ use crate::view::size::human;
 use crate::view::text::counted;
 use crate::view::value::Unit;
 use anyhow::bail;
+use flate2::read::MultiGzDecoder;
 use offheap_symbolizer::profile::{GroupBy, NO_GO, Profile};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// Rows of each table.
 const ROWS: usize = 20;
 /// Functions whose bytes are recorded when a live process is asked.
 const SITES: usize = 40;
+
+/// Enough of a recording to know it by.
+const START_OF_RECORDING: u64 = 256;
+/// What a gzip file may unpack to: a few bytes can stand for any number.
+const LARGEST_RECORDING: u64 = 1 << 30;
 
 /// Arguments of `report`.
 #[derive(Debug, clap::Args)]
@@ -59,6 +66,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         material.profile = Some(loaded.profile);
     }
     let empty = material.observations.is_empty() && material.profile.as_ref().is_none_or(|p| p.samples.is_empty());
+    if empty {
+        output::note(&format!("{}: there is no observation and no sample in it; the page is empty", args.source));
+    }
     output::write(&args.output, page(&material)?.as_bytes())?;
     Ok(match (material.partial, empty) {
         (true, _) => Outcome::Partial,
@@ -80,10 +90,35 @@ fn gather(args: &Args) -> anyhow::Result<Material> {
     if Recording::looks_like(&bytes) {
         return recorded(&args.source, &bytes, &args.options);
     }
+    if let Some((bytes, whole)) = packed_recording(&bytes) {
+        let mut material = recorded(&args.source, &bytes, &args.options)?;
+        if !whole {
+            output::note(&format!("{}: the gzip stream is cut or damaged; what is whole is shown", args.source));
+            material.partial |= !args.options.lenient;
+        }
+        return Ok(material);
+    }
     let loaded = load_bytes(&source, bytes, &args.options)?;
     let facts = vec![format!("{} as {}{}", loaded.name(), loaded.format, loaded.taken())];
     let title = source.short();
     Ok(Material { title, facts, profile: Some(loaded.profile), partial: loaded.partial, ..Material::default() })
+}
+
+/// The recording in a gzip file, as far as it can be unpacked, and whether that was to its end.
+fn packed_recording(bytes: &[u8]) -> Option<(Vec<u8>, bool)> {
+    if !bytes.starts_with(&[0x1f, 0x8b]) {
+        return None;
+    }
+    let mut unpacked = Vec::new();
+    // Damage shows below: it leaves too little to look like a recording.
+    let _ = MultiGzDecoder::new(bytes).take(START_OF_RECORDING).read_to_end(&mut unpacked);
+    if !Recording::looks_like(&unpacked) {
+        return None;
+    }
+    unpacked.clear();
+    let read = MultiGzDecoder::new(bytes).take(LARGEST_RECORDING).read_to_end(&mut unpacked);
+    let whole = read.is_ok_and(|length| (length as u64) < LARGEST_RECORDING);
+    Some((unpacked, whole))
 }
 
 fn live(target: &str, options: &Options) -> anyhow::Result<Material> {
@@ -300,4 +335,34 @@ fn flame_graph(page: &mut Page, profile: &Profile, title: &str) -> anyhow::Resul
     let svg = flame::render(&tree, &Picture { title: &title, unit: &unit, differential: false })?;
     page.picture(&svg, 620);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::packed_recording;
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+    use std::io::Write;
+
+    fn packed(text: &[u8]) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+        encoder.write_all(text).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    #[test]
+    fn a_recording_in_a_gzip_file_is_one() {
+        let mut text = br#"{"kind":"header","schema":"offheap.record/1","pid":17}"#.to_vec();
+        text.push(b'\n');
+        for moment in 0..2000 {
+            writeln!(text, r#"{{"kind":"observation","taken_at":{moment}}}"#).unwrap();
+        }
+        let whole = packed(&text);
+        assert_eq!(packed_recording(&whole), Some((text.clone(), true)));
+        let (rest, is_whole) = packed_recording(&whole[..whole.len() - 9]).unwrap();
+        assert!(!is_whole && text.starts_with(&rest));
+        for other in [&text, &packed(b"heap_v2/524288\n"), &whole[..11].to_vec(), &Vec::new()] {
+            assert_eq!(packed_recording(other), None);
+        }
+    }
 }

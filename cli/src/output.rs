@@ -115,7 +115,8 @@ fn explain_stdout(error: io::Error) -> anyhow::Error {
     }
 }
 
-fn explain(path: &Path, error: io::Error) -> anyhow::Error {
+/// The sentence for a file that could not be written as a whole.
+pub(crate) fn explain(path: &Path, error: io::Error) -> anyhow::Error {
     let shown = path.display();
     match error.kind() {
         io::ErrorKind::NotFound => anyhow!("{shown}: cannot be written: its directory does not exist; create it first"),

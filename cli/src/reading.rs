@@ -5,7 +5,8 @@ use crate::client::Agent;
 use crate::exit::Outcome;
 use crate::input::{self, Purpose};
 use anyhow::Context;
-use offheap_wire::Stats;
+use offheap_wire::{SOCKET_SUFFIX, Stats};
+use std::io::{ErrorKind, Read};
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
@@ -79,6 +80,8 @@ impl Reading {
 }
 
 /// Is this the path of a report? A number is a pid, a socket is an agent, and a path that does not exist is a mistake.
+/// A bare word that is also a program or a folder here (the usual thing where a service is started from its own folder)
+/// is the name of a process.
 pub(crate) fn is_file(source: &str, purpose: Purpose) -> anyhow::Result<bool> {
     if source == "-" {
         return Ok(true);
@@ -86,9 +89,35 @@ pub(crate) fn is_file(source: &str, purpose: Purpose) -> anyhow::Result<bool> {
     if source.parse::<u32>().is_ok() {
         return Ok(false);
     }
-    match std::fs::metadata(Path::new(source)) {
-        Ok(metadata) => Ok(!metadata.file_type().is_socket()),
-        Err(error) if source.contains('/') => Err(input::explain(Path::new(source), error, purpose)),
+    let path = Path::new(source);
+    match std::fs::metadata(path) {
+        Ok(metadata) if metadata.file_type().is_socket() => Ok(false),
+        Ok(metadata) => Ok(source.contains('/') || !(metadata.is_dir() || metadata.is_file() && is_program(path))),
+        // Whoever looks for a socket there says whose it is.
+        Err(error) if error.kind() == ErrorKind::PermissionDenied && source.ends_with(SOCKET_SUFFIX) => Ok(false),
+        Err(error) if source.contains('/') => Err(input::explain(path, error, purpose)),
         Err(_) => Ok(false),
+    }
+}
+
+/// It begins like an executable or a script.
+fn is_program(path: &Path) -> bool {
+    let mut start = [0; 4];
+    let read = std::fs::File::open(path).and_then(|mut file| file.read(&mut start)).unwrap_or(0);
+    start[..read].starts_with(b"\x7fELF") || start[..read].starts_with(b"#!")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{is_file, is_program};
+    use crate::input::Purpose;
+
+    #[test]
+    fn a_bare_word_that_is_a_program_or_a_folder_is_a_process() {
+        // The tests run in the folder of the crate.
+        assert!(!is_file("src", Purpose::Statistics).unwrap());
+        assert!(is_file("Cargo.toml", Purpose::Statistics).unwrap());
+        assert!(is_program(std::path::Path::new("/proc/self/exe")));
+        assert!(!is_program(std::path::Path::new("Cargo.toml")));
     }
 }

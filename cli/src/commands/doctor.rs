@@ -146,12 +146,17 @@ fn text(findings: &[Finding], facts: &Facts, screen: &Screen) -> String {
     .into_iter()
     .filter(|name| !name.is_empty())
     .collect();
+    let unread =
+        if facts.mappings.is_empty() { "; not examined: allocators, whose mappings cannot be read" } else { "" };
     let count = match findings.len() {
         0 => "no fault".to_owned(),
         more => counted(more as u64, "finding"),
     };
-    let _ =
-        writeln!(out, "{count}; examined: {}", if known.is_empty() { "nothing".to_owned() } else { known.join(", ") });
+    let _ = writeln!(
+        out,
+        "{count}; examined: {}{unread}",
+        if known.is_empty() { "nothing".to_owned() } else { known.join(", ") }
+    );
     out
 }
 

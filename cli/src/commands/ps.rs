@@ -3,7 +3,7 @@
 use crate::elf;
 use crate::exit::Outcome;
 use crate::output;
-use crate::target::{Allocator, Host, Target, hosts};
+use crate::target::{Allocator, Host, Target, hosts, is_root};
 use crate::view::json;
 use crate::view::table::{Cell, Table};
 use crate::view::text::counted;
@@ -21,7 +21,7 @@ pub(crate) struct Args {
 #[derive(Serialize)]
 struct Document {
     processes: Vec<Row>,
-    /// Processes of other users that could not be looked into.
+    /// Processes that could not be looked into: of other users, or protected by the kernel.
     hidden: usize,
 }
 
@@ -44,7 +44,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     for host in hosts()? {
         match host.maps() {
             Ok(maps) => rows.extend(row(&host, &maps)),
-            // Ended meanwhile, or of another user: only the latter is worth a word.
+            // Ended meanwhile, or kept from us: only the latter is worth a word.
             Err(_) => hidden += usize::from(Host::of(host.pid).is_ok()),
         }
     }
@@ -53,10 +53,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         return Ok(Outcome::Done);
     }
     if hidden > 0 {
-        output::note(&format!(
-            "{} of other users cannot be looked into; run as root to see them",
-            counted(hidden as u64, "process")
-        ));
+        output::note(&hidden_note(hidden, is_root()));
     }
     if rows.is_empty() {
         output::note("no process has the agent, jemalloc, or cgo; start one with `offheap run -- CMD`");
@@ -69,6 +66,19 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     }
     output::print(&table.render(&output::screen()))?;
     Ok(Outcome::Done)
+}
+
+/// Why the list is shorter than the machine's: "run as root" helps nobody who is.
+fn hidden_note(hidden: usize, root: bool) -> String {
+    let who = counted(hidden as u64, "process");
+    if root {
+        format!(
+            "the kernel keeps {who} from being looked into even by root here (more capabilities, or another user \
+             namespace); look from the host's own root"
+        )
+    } else {
+        format!("{who} of other users cannot be looked into; run as root to see them")
+    }
 }
 
 /// `None` for a process that has nothing to do with us.
@@ -112,7 +122,7 @@ fn advice(allocator: &Allocator, is_go: bool, socket: Option<Option<&anyhow::Err
 
 #[cfg(test)]
 mod tests {
-    use super::{advice, row};
+    use super::{advice, hidden_note, row};
     use crate::target::{Allocator, Host};
 
     #[test]
@@ -131,6 +141,13 @@ mod tests {
             assert_eq!(found.is_some(), expected.is_some(), "{allocator:?}");
             assert!(found.unwrap_or_default().contains(expected.unwrap_or_default()), "{allocator:?}");
         }
+    }
+
+    #[test]
+    fn root_is_not_told_to_become_root() {
+        assert!(hidden_note(1, false).contains("1 process of other users cannot be looked into; run as root"));
+        let root = hidden_note(2, true);
+        assert!(root.contains("2 processes") && !root.contains("run as root"), "{root}");
     }
 
     #[test]

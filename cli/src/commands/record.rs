@@ -9,7 +9,7 @@ use crate::output;
 use crate::target::has_ended;
 use crate::view::duration;
 use crate::view::text::counted;
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -46,9 +46,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let interrupt = Interrupt::hold();
     let mut out = open(&args.output)?;
     let mut write = |line: Line| -> anyhow::Result<()> {
-        out.write_all(&line.encode()?)
-            .and_then(|()| out.flush())
-            .with_context(|| format!("{}: cannot be written", args.output.display()))
+        out.write_all(&line.encode()?).and_then(|()| out.flush()).map_err(|error| explain(&args.output, error))
     };
     write(Line::Header(header(&observer, args.every)?))?;
 
@@ -122,6 +120,16 @@ fn open(path: &Path) -> anyhow::Result<Box<dyn Write>> {
     if path.as_os_str() == "-" {
         return Ok(Box::new(io::stdout()));
     }
-    let file = File::create(path).with_context(|| format!("{}: cannot be written", path.display()))?;
+    let file = File::create(path).map_err(|error| explain(path, error))?;
     Ok(Box::new(file))
+}
+
+/// As for other files, but what stands in a recording already is of use.
+fn explain(path: &Path, error: io::Error) -> anyhow::Error {
+    match error.kind() {
+        io::ErrorKind::StorageFull => {
+            anyhow!("{}: the disk is full; `offheap report` reads what was recorded until then", path.display())
+        }
+        _ => output::explain(path, error),
+    }
 }

@@ -4,7 +4,9 @@ use crate::exit::Outcome;
 use crate::output;
 use crate::preload::{NotStartable, Program, agent_file, refusal};
 use anyhow::Context;
+use offheap_wire::SOCKET_PATH_MAX;
 use std::ffi::{OsStr, OsString};
+use std::os::unix::fs::FileTypeExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -53,6 +55,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     if let Some(socket) = &args.socket {
         // The host may change its directory before we are asked for it.
         let absolute = std::path::absolute(socket).with_context(|| format!("--socket {}", socket.display()))?;
+        if let Some(why) = unusable_socket(&absolute) {
+            output::note(&format!(
+                "--socket {}: {why}; the command starts without a control socket",
+                absolute.display()
+            ));
+        }
         command.env("OFFHEAP_SOCKET", absolute);
     }
     if let Some(conf) = &args.malloc_conf {
@@ -63,6 +71,26 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         std::io::ErrorKind::NotFound => NotStartable::NotFound(format!("{}: {error}", program.path.display())),
         _ => NotStartable::NotExecutable(format!("{}: {error}", program.path.display())),
     }))
+}
+
+/// Why the agent will not be able to make this socket. A service is better started without one than not at all, and the
+/// agent itself says nothing unless asked.
+fn unusable_socket(template: &Path) -> Option<String> {
+    // `exec` keeps our pid.
+    let path = template.to_string_lossy().replace("%p", &std::process::id().to_string());
+    let place = Path::new(&path);
+    if path.len() > SOCKET_PATH_MAX {
+        return Some(format!("it has {} bytes, and the path of a socket at most {SOCKET_PATH_MAX}", path.len()));
+    }
+    match place.parent() {
+        Some(folder) if !folder.is_dir() => Some(format!("there is no folder {}; create it first", folder.display())),
+        _ => match std::fs::metadata(place) {
+            Ok(metadata) if !metadata.file_type().is_socket() => {
+                Some("something else stands there; give another path".to_owned())
+            }
+            _ => None,
+        },
+    }
 }
 
 /// Codes of shells: 127 when there is no such command, 126 when it cannot be executed.
@@ -108,7 +136,7 @@ fn appended(existing: Option<&OsStr>, separator: &str, more: &OsStr) -> OsString
 
 #[cfg(test)]
 mod tests {
-    use super::preload;
+    use super::{preload, unusable_socket};
     use std::ffi::OsStr;
     use std::path::Path;
 
@@ -128,6 +156,25 @@ mod tests {
         ] {
             let (value, found) = preload(existing.map(OsStr::new), agent);
             assert_eq!((value.to_str().unwrap(), found.as_deref()), (expected, other), "{existing:?}");
+        }
+    }
+
+    #[test]
+    fn a_socket_that_cannot_be_made_is_said_beforehand() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::write(at("file"), "").unwrap();
+        let _listener = std::os::unix::net::UnixListener::bind(at("left-behind.sock")).unwrap();
+        for (name, expected) in [
+            ("a-%p.sock", None),
+            ("left-behind.sock", None),
+            ("none/a.sock", Some("there is no folder")),
+            ("file", Some("something else stands there")),
+            (&*"a".repeat(120), Some("at most 107")),
+        ] {
+            let why = unusable_socket(&at(name));
+            assert_eq!(why.is_some(), expected.is_some(), "{name}: {why:?}");
+            assert!(why.unwrap_or_default().contains(expected.unwrap_or_default()), "{name}");
         }
     }
 }

@@ -6,7 +6,8 @@ use crate::interrupt::Interrupt;
 use crate::output;
 use crate::serve::{Access, Served, Site, metrics, serve};
 use crate::view::duration;
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
+use std::io;
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -64,8 +65,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
              token (--token-file FILE or {TOKEN_VARIABLE}), or say --public"
         );
     }
-    let listener =
-        TcpListener::bind(&addresses[..]).with_context(|| format!("{}: cannot listen there", args.listen))?;
+    let listener = TcpListener::bind(&addresses[..]).map_err(|error| cannot_listen(&args.listen, error))?;
     output::print(&format!("listening on http://{}\n", listener.local_addr()?))?;
     serve(&listener, Site { targets }, access)?;
     Ok(Outcome::Done)
@@ -113,6 +113,40 @@ fn textfile(path: &Path, targets: &[Arc<Served>], args: &Args) -> anyhow::Result
         output::write(path, metrics(targets).as_bytes())?;
         if args.once || interrupt.wait(args.every) {
             return Ok(Outcome::Done);
+        }
+    }
+}
+
+fn cannot_listen(address: &str, error: io::Error) -> anyhow::Error {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => {
+            anyhow!("--listen {address}: another program listens there; choose another port, or 0 for any that is free")
+        }
+        io::ErrorKind::AddrNotAvailable => {
+            anyhow!("--listen {address}: no interface of this machine has that address; `ip addr` lists those it has")
+        }
+        io::ErrorKind::PermissionDenied => {
+            anyhow!("--listen {address}: ports below 1024 are for root; choose a higher one")
+        }
+        _ => anyhow::Error::new(error).context(format!("--listen {address}: cannot listen there")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::cannot_listen;
+    use std::io::{self, ErrorKind};
+
+    #[test]
+    fn an_address_that_cannot_be_had_is_no_error_number() {
+        for (kind, expected) in [
+            (ErrorKind::AddrInUse, "another program listens there; choose another port"),
+            (ErrorKind::AddrNotAvailable, "no interface of this machine"),
+            (ErrorKind::PermissionDenied, "ports below 1024"),
+        ] {
+            let error = format!("{:#}", cannot_listen("10.0.0.1:80", io::Error::from(kind)));
+            assert!(error.starts_with("--listen 10.0.0.1:80: ") && error.contains(expected), "{error}");
+            assert!(!error.contains("os error"), "{error}");
         }
     }
 }

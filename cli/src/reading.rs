@@ -7,7 +7,7 @@ use crate::input::{self, Purpose};
 use anyhow::Context;
 use offheap_wire::{SOCKET_SUFFIX, Stats};
 use std::io::{ErrorKind, Read};
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::Path;
 
 /// Statistics with what has to be said about them.
@@ -100,11 +100,13 @@ pub(crate) fn is_file(source: &str, purpose: Purpose) -> anyhow::Result<bool> {
     }
 }
 
-/// It begins like an executable or a script.
+/// It may be executed, and begins like a program or a script. A dump that somebody mistook a program for may not.
 fn is_program(path: &Path) -> bool {
+    let Ok(mut file) = std::fs::File::open(path) else { return false };
+    let may_run = file.metadata().is_ok_and(|metadata| metadata.permissions().mode() & 0o111 != 0);
     let mut start = [0; 4];
-    let read = std::fs::File::open(path).and_then(|mut file| file.read(&mut start)).unwrap_or(0);
-    start[..read].starts_with(b"\x7fELF") || start[..read].starts_with(b"#!")
+    let read = file.read(&mut start).unwrap_or(0);
+    may_run && (start[..read].starts_with(b"\x7fELF") || start[..read].starts_with(b"#!"))
 }
 
 #[cfg(test)]
@@ -119,5 +121,6 @@ mod tests {
         assert!(is_file("Cargo.toml", Purpose::Statistics).unwrap());
         assert!(is_program(std::path::Path::new("/proc/self/exe")));
         assert!(!is_program(std::path::Path::new("Cargo.toml")));
+        assert!(!is_program(std::path::Path::new("../testdata/field/h29b-elf.heap")));
     }
 }

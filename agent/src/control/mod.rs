@@ -30,6 +30,6 @@ pub(crate) use jobs::Agent;
 pub(crate) use log::{Log, filter_jemalloc_messages, say};
 pub(crate) use mallctl::prof_active;
 pub(crate) use profile::fork_gate_within;
-pub(crate) use server::{alone, forked, remove_socket, retire_for, start};
+pub(crate) use server::{alone, end_with_the_host, forked, remove_socket, retire_for, start};
 pub(crate) use socket::SocketPath;
 pub(crate) use watched_fd::close_all_in_child;

@@ -27,6 +27,8 @@ const START_PATIENCE: Duration = Duration::from_secs(1);
 const WORKERS_PATIENCE: Duration = Duration::from_secs(2);
 /// Rounds of the server that may panic before it gives up.
 const PANICS_MAX: u32 = 100;
+/// While the first thread has left, the others are counted this often.
+const LAST_INTERVAL: Duration = Duration::from_millis(20);
 /// Pause in accepting when the host has no descriptors left.
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(100);
 
@@ -84,6 +86,52 @@ pub(crate) fn alone<R>(act: impl FnOnce() -> R) -> R {
     let result = act();
     *running = ended.and_then(|(agent, path)| Running::begin(agent, path).ok());
     result
+}
+
+/// The host's first thread ends, and the process with its last one, which must not be the agent's: a thread watches, ends
+/// the agent after the host's last thread, and is then the last itself. It has the host's table of descriptors, for what
+/// `exit` runs. Where it cannot be had, or cannot see the threads, the agent ends at once.
+pub(crate) fn end_with_the_host() {
+    if OWNER.load(Relaxed) != std::process::id() {
+        return;
+    }
+    let watching = spawn_quietly("offheap-last", || {
+        while threads_but(is_agents).is_some_and(|others| others > 0) {
+            std::thread::sleep(LAST_INTERVAL);
+        }
+        end_for_good();
+        // Those that still answer: they must not be the last either.
+        let begin = Instant::now();
+        while begin.elapsed() < WORKERS_PATIENCE && threads_but(|name| name == "offheap-last").is_some_and(|n| n > 0) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    });
+    if watching.is_err() {
+        end_for_good();
+    }
+}
+
+fn end_for_good() {
+    let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
+    drop(running.take().and_then(Running::end));
+    let _ = mallctl::set_background_thread(false);
+}
+
+/// Threads of this process that are not called so, without the first; `None` when they cannot be seen.
+fn threads_but(mine: impl Fn(&str) -> bool) -> Option<usize> {
+    let first = std::process::id().to_string();
+    let tasks = std::fs::read_dir("/proc/self/task").ok()?.flatten();
+    let others = tasks.filter(|task| task.file_name().to_str() != Some(&first)).filter(|task| {
+        let name = std::fs::read_to_string(task.path().join("comm"));
+        // One that ended meanwhile has none.
+        name.is_ok_and(|name| !mine(name.trim_end()))
+    });
+    Some(others.count())
+}
+
+/// Names of the agent's threads and of its jemalloc's.
+fn is_agents(name: &str) -> bool {
+    name.starts_with("offheap") || name == "jemalloc_bg_thd"
 }
 
 /// This is a forked child. Async-signal-safe.

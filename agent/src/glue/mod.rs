@@ -5,6 +5,7 @@ mod deepbind;
 mod defaults;
 mod environment;
 mod fork;
+mod leaving;
 mod namespaces;
 mod operators;
 mod sandbox;

@@ -81,7 +81,10 @@ fn show(
         if interrupt.wait(Duration::ZERO) || count.is_some_and(|count| state.readings >= count) {
             return Ok(());
         }
-        if event::poll(TICK)? {
+        if is_hung_up(TICK) {
+            return Ok(());
+        }
+        if event::poll(Duration::ZERO)? {
             match event::read()? {
                 event::Event::Key(key) if key.kind != KeyEventKind::Release => match meaning(key) {
                     Key::Quit => return Ok(()),
@@ -102,6 +105,15 @@ fn show(
             profiled = Some(Instant::now());
         }
     }
+}
+
+/// Wait for a key, and tell whether the terminal is gone. crossterm, which would wait as well, reads a terminal that is
+/// gone again and again and never returns.
+fn is_hung_up(patience: Duration) -> bool {
+    let mut input = libc::pollfd { fd: libc::STDIN_FILENO, events: libc::POLLIN, revents: 0 };
+    // SAFETY: one initialised structure, which lives through the call.
+    unsafe { libc::poll(&raw mut input, 1, i32::try_from(patience.as_millis()).unwrap_or(i32::MAX)) };
+    input.revents & (libc::POLLHUP | libc::POLLERR | libc::POLLNVAL) != 0
 }
 
 fn meaning(key: KeyEvent) -> Key {

@@ -2,7 +2,7 @@ use std::sync::OnceLock;
 
 /// A list that only grows, so that references into it stay good while others add to it.
 ///
-/// The context of a thread keeps references to split units that were loaded in the middle of a look-up. A `Vec` behind a
+/// Units keep references to their split parts, which are loaded in the middle of a look-up. A `Vec` behind a
 /// lock could not hand those out; arenas that can are not `Sync`.
 #[derive(Debug)]
 pub(super) struct Kept<T> {

@@ -1,7 +1,7 @@
 //! Functions of one unit, and the calls inlined into them.
 //!
 //! Most of a unit describes types. GCC writes into an entry with children where the next one beside it starts
-//! (`DW_AT_sibling`), so types and the insides of functions are stepped over, and a look-up in a unit of 16 MB reads a
+//! (`DW_AT_sibling`), so types, namespaces and the insides of functions are stepped over, and a look-up in a unit of 16 MB reads a
 //! small part of it. What is missed by that, functions inside of what was stepped over, is found by a second reading that
 //! steps over nothing. Nothing here recurses, however deep entries are nested.
 
@@ -92,13 +92,11 @@ fn is_function_with_code(abbreviation: &Abbreviation) -> bool {
     abbreviation.tag() == gimli::DW_TAG_subprogram && abbreviation.attributes().iter().any(Extent::is_part)
 }
 
-/// Functions stand on the level of the unit and of namespaces. Compilers that put them into types as well (LLVM for some
-/// languages) write no sibling.
+/// GCC writes functions with code on the level of the unit, also those of namespaces and most of those of types; those of
+/// Fortran's modules stay there. Compilers that write them where they are declared (LLVM) write no sibling, so that nothing
+/// of theirs is stepped over.
 fn holds_functions(tag: DwTag) -> bool {
-    matches!(
-        tag,
-        gimli::DW_TAG_compile_unit | gimli::DW_TAG_partial_unit | gimli::DW_TAG_namespace | gimli::DW_TAG_module
-    )
+    matches!(tag, gimli::DW_TAG_compile_unit | gimli::DW_TAG_partial_unit | gimli::DW_TAG_module)
 }
 
 impl InlinedCalls {

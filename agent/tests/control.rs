@@ -5,7 +5,7 @@ mod kit;
 use kit::{Host, SocketDir, ask, await_that, compile, host, read_answer, run, under_agent};
 use offheap_wire::{Info, ProfileState, Purge, SampleTable, Stats, Triggers};
 use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::CommandExt;
@@ -293,6 +293,19 @@ fn errors_are_named() {
     let mut stream = UnixStream::connect(host.socket()).unwrap();
     stream.write_all(b"\x16\x03\x01 not http\r\n\r\n").unwrap();
     assert_eq!(read_answer(&mut stream).status, 400);
+}
+
+#[test]
+fn heads_are_asked_for_alone() {
+    let host = start(&[]);
+    let mut stream = UnixStream::connect(host.socket()).unwrap();
+    stream.write_all(b"HEAD http://offheap/metrics HTTP/1.1\r\nHost: offheap\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 200 OK\r\n") && head.contains("Content-Type: text/plain"), "{head}");
+    assert!(head.contains("Content-Length: ") && !head.contains("Content-Length: 0"), "{head}");
+    assert_eq!(body, "");
 }
 
 #[test]

@@ -9,7 +9,8 @@ const ENOUGH: usize = 4;
 /// The recorded calls in one image.
 ///
 /// Every address of a jemalloc dump is a return address, so that a call stands before it in the build that was running.
-/// In another build of the same layout other code stands there: about one place in twenty follows a call by accident.
+/// In another build of the same layout other code stands there: of all places in the code of libc, RocksDB and a Go service
+/// one in 40 to 80 follows a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RecordedCalls(Vec<Call>);
 

@@ -26,6 +26,8 @@ pub(crate) struct Connection {
     moved: Instant,
     /// The peer is not admitted: what it asks is read, so that it gets this answer and not a broken pipe.
     refusal: Option<String>,
+    /// The request was HEAD: the same as GET, and no body is sent.
+    head_only: bool,
 }
 
 enum State {
@@ -59,7 +61,7 @@ pub(crate) enum Step {
 
 impl Connection {
     pub(crate) fn new(id: u64, fd: WatchedFd, refusal: Option<String>) -> Self {
-        Self { id, fd, state: State::Reading(Vec::new()), moved: Instant::now(), refusal }
+        Self { id, fd, state: State::Reading(Vec::new()), moved: Instant::now(), refusal, head_only: false }
     }
 
     /// Events to poll for, and the descriptor; `None` when the host took the number.
@@ -90,6 +92,7 @@ impl Connection {
     pub(crate) fn respond(&mut self, response: Response) -> Step {
         let mut bytes = response.head();
         let file = match response.body {
+            _ if self.head_only => None,
             Body::Bytes(body) => {
                 bytes.extend_from_slice(&body);
                 None
@@ -123,7 +126,11 @@ impl Connection {
             }
             match request::parse(received) {
                 Parsed::Incomplete => {}
-                Parsed::Whole(request) => {
+                Parsed::Whole(mut request) => {
+                    if request.method == "HEAD" {
+                        self.head_only = true;
+                        request.method = "GET".into();
+                    }
                     if let Some(message) = self.refusal.take() {
                         return self.respond(Response::error(403, message));
                     }

@@ -48,7 +48,7 @@ pub(crate) fn heap_map() -> Result<HeapMap, NoMap> {
 
 fn scan() -> Result<HeapMap, NoMap> {
     let controls = Controls::resolve().ok_or(NoMap::Unavailable)?;
-    let maps = std::fs::read("/proc/self/maps").map_err(|_| NoMap::Unavailable)?;
+    let maps = std::fs::read("/proc/thread-self/maps").map_err(|_| NoMap::Unavailable)?;
     let maps = String::from_utf8_lossy(&maps);
     let page = stats::size("arenas.page").unwrap_or(4096).max(4096);
     let mut scan =

@@ -1,11 +1,13 @@
-//! Facts about the host from `/proc/self`.
+//! Facts about the host from `/proc`.
+//!
+//! Where the host's first thread has ended, what `self` says of memory is empty; `thread-self` goes on.
 
 use super::kernel;
 use std::fs;
 
 /// RSS in bytes.
 pub(crate) fn rss() -> Option<u64> {
-    rss_in(&fs::read_to_string("/proc/self/statm").ok()?, kernel::page_size())
+    rss_in(&fs::read_to_string("/proc/thread-self/statm").ok()?, kernel::page_size())
 }
 
 /// `size resident shared text lib data dt`, in pages.
@@ -15,7 +17,7 @@ fn rss_in(statm: &str, page_size: u64) -> Option<u64> {
 
 /// Path of the executable.
 pub(crate) fn exe() -> Option<String> {
-    Some(fs::read_link("/proc/self/exe").ok()?.to_string_lossy().into_owned())
+    Some(fs::read_link("/proc/thread-self/exe").ok()?.to_string_lossy().into_owned())
 }
 
 /// Name of the machine or container.

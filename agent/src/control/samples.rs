@@ -43,7 +43,7 @@ impl Agent {
             agent_version: env!("CARGO_PKG_VERSION").into(),
             lg_sample: state.lg_sample,
             dropped: hot::sample_counts().1,
-            maps: fs::read("/proc/self/maps")
+            maps: fs::read("/proc/thread-self/maps")
                 .map_or_else(|_| String::new(), |maps| String::from_utf8_lossy(&maps).into()),
             modules: profile::loaded_modules(),
             threads,

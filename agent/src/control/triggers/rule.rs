@@ -97,7 +97,7 @@ fn parse_condition(text: &str) -> Result<Condition, RuleError> {
     match text.split_once('>').map(|(name, value)| (name.trim(), value.trim())) {
         Some(("rss", size)) => Ok(Condition::RssAbove(parse_size(size)?)),
         Some(("allocated", size)) => Ok(Condition::AllocatedAbove(parse_size(size)?)),
-        Some(("cgroup", percent)) => Ok(Condition::CgroupShareAbove(parse_percent(percent)?)),
+        Some(("cgroup", percent)) => parse_share(percent).map(Condition::CgroupShareAbove),
         Some(("index", number)) => match number.parse::<f64>() {
             Ok(index) if (0.0..1.0).contains(&index) => Ok(Condition::IndexAbove(index)),
             _ => error(number, "a number from 0 to 1 such as 0.35"),
@@ -130,6 +130,13 @@ fn parse_percent(text: &str) -> Result<f64, RuleError> {
         Some(percent) if percent > 0.0 && percent.is_finite() => Ok(percent / 100.0),
         _ => error(text, PERCENT),
     }
+}
+
+/// Of a limit, which nothing exceeds.
+fn parse_share(text: &str) -> Result<f64, RuleError> {
+    parse_percent(text).and_then(|share| {
+        if share < 1.0 { Ok(share) } else { error(text, "less than 100%: the kernel ends a process at the limit") }
+    })
 }
 
 fn parse_seconds(text: &str) -> Result<Duration, RuleError> {
@@ -201,6 +208,7 @@ mod tests {
             ("rss", "rss>SIZE"),
             ("rss>1X", "1.5G"),
             ("cgroup>80", "80%"),
+            ("cgroup>100%", "less than 100%"),
             ("index>35", "0.35"),
             ("rss>1G,dir=here", "absolute"),
             ("rss>1G,keep=0", "at least 1"),

@@ -129,7 +129,7 @@ impl Jobs {
         }
         state.workers += 1;
         let jobs = Arc::clone(self);
-        let spawned = spawn_quietly("offheap-job", move || jobs.work());
+        let spawned = spawn_quietly(c"offheap-job", move || jobs.work());
         if spawned.is_err() {
             state.workers -= 1;
             let alone = state.workers == 0;

@@ -166,10 +166,12 @@ pub(crate) fn set_prof_active(on: bool) -> Result<(), MallctlError> {
     unsafe { write("prof.active", on) }
 }
 
-/// The same for this thread alone.
-pub(crate) fn set_prof_active_here(on: bool) -> Result<(), MallctlError> {
+/// Whether the calling thread's allocations are sampled while profiling is on. Allocates nothing itself. Without `opt.prof`
+/// there is nothing to switch.
+pub(crate) fn set_prof_active_here(mut on: bool) {
+    let name = c"thread.prof.active".as_ptr();
     // SAFETY: `thread.prof.active` is a bool.
-    unsafe { write("thread.prof.active", on) }
+    unsafe { sys::mallctl(name, ptr::null_mut(), ptr::null_mut(), (&raw mut on).cast(), size_of::<bool>()) };
 }
 
 /// jemalloc gives unused pages back on a thread of its own. Switched on here and not by the configuration, which would

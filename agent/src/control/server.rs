@@ -4,7 +4,7 @@ use super::connection::{Connection, Step};
 use super::jobs::{Agent, Jobs};
 use super::log::{Log, say};
 use super::socket::SocketPath;
-use super::thread::spawn_quietly;
+use super::thread::{Thread, spawn_quietly};
 use super::watched_fd::WatchedFd;
 use super::{kernel, mallctl, own_table, socket, triggers};
 use crate::boundary::contain;
@@ -14,7 +14,6 @@ use std::mem;
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Clients at the same time; one more makes the one go that has been idle longest.
@@ -44,7 +43,7 @@ static RUNNING: Mutex<Option<Running>> = Mutex::new(None);
 
 /// What is needed to end the agent thread.
 struct Running {
-    thread: JoinHandle<()>,
+    thread: Thread,
     stop: Arc<AtomicBool>,
     /// In the host's table of descriptors, as the calling thread is.
     waker: Arc<WatchedFd>,
@@ -95,7 +94,7 @@ pub(crate) fn end_with_the_host() {
     if OWNER.load(Relaxed) != std::process::id() {
         return;
     }
-    let watching = spawn_quietly("offheap-last", || {
+    let watching = spawn_quietly(c"offheap-last", || {
         while threads_but(is_agents).is_some_and(|others| others > 0) {
             std::thread::sleep(LAST_INTERVAL);
         }
@@ -178,7 +177,7 @@ impl Running {
         let waker = Arc::clone(&ends.waker);
         let stop = Arc::new(AtomicBool::new(false));
         let (started, has_started) = mpsc::sync_channel(1);
-        let thread = spawn_quietly("offheap", {
+        let thread = spawn_quietly(c"offheap", {
             let (agent, path, stop) = (Arc::clone(&agent), path.clone(), Arc::clone(&stop));
             move || {
                 let (ends, left_behind) = ends.separate();
@@ -202,7 +201,7 @@ impl Running {
         if !self.thread.is_finished() {
             wake(&self.waker).then_some(())?;
         }
-        self.thread.join().ok()?;
+        self.thread.join();
         remove_socket();
         Some((self.agent, self.path))
     }
@@ -474,7 +473,7 @@ mod tests {
         path: String,
         stop: Arc<AtomicBool>,
         waker: Arc<WatchedFd>,
-        thread: JoinHandle<()>,
+        thread: Thread,
     }
 
     impl Running {
@@ -496,7 +495,7 @@ mod tests {
                 },
             );
             let stop = Arc::new(AtomicBool::new(false));
-            let thread = spawn_quietly("offheap-test", {
+            let thread = spawn_quietly(c"offheap-test", {
                 let stop = Arc::clone(&stop);
                 move || {
                     server.serve(&stop, |server| {
@@ -520,7 +519,7 @@ mod tests {
         fn end(self) {
             self.stop.store(true, Release);
             wake(&self.waker);
-            self.thread.join().unwrap();
+            self.thread.join();
             let _ = std::fs::remove_file(&self.path);
         }
     }
@@ -573,7 +572,7 @@ mod tests {
     fn a_server_that_always_panics_gives_up() {
         let server = Running::start("always", |_| true);
         let path = server.path.clone();
-        server.thread.join().unwrap();
+        server.thread.join();
         assert!(UnixStream::connect(&path).is_err(), "nobody listens any more");
         let _ = std::fs::remove_file(&path);
     }

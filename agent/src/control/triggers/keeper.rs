@@ -113,7 +113,7 @@ impl Keeper {
         drop(state);
         self.writing.store(true, Release);
         let agent = Arc::clone(agent);
-        let spawned = thread::spawn_quietly("offheap-trigger", {
+        let spawned = thread::spawn_quietly(c"offheap-trigger", {
             let agent = Arc::clone(&agent);
             move || agent.triggers.write(&agent, id, &rule, sequence)
         });

@@ -457,7 +457,7 @@ fn another_user_is_refused_with_a_reason() {
     let socket = directory.socket();
     std::fs::set_permissions(socket.parent().unwrap(), std::fs::Permissions::from_mode(0o777)).unwrap();
     let mut child = under_agent("sleep").arg("1000").env("OFFHEAP_SOCKET", &socket).uid(host_uid).spawn().unwrap();
-    await_that("the socket", || socket.exists());
+    await_that("the socket", || UnixStream::connect(&socket).is_ok());
     assert_eq!(ask(&socket, "GET", "/v1/info", "").status, 200, "root is admitted");
     std::fs::set_permissions(&socket, std::fs::Permissions::from_mode(0o666)).unwrap();
     let client = "import socket,sys\ns=socket.socket(socket.AF_UNIX)\ns.connect(sys.argv[1])\n\

@@ -98,10 +98,12 @@ type Start = Box<dyn FnOnce() + Send>;
 extern "C" fn begin(start: *mut c_void) -> *mut c_void {
     // Before anything is allocated here.
     mallctl::set_prof_active_here(false);
-    // SAFETY: made by `spawn_quietly` for this thread alone.
-    let (start, ended) = *unsafe { Box::from_raw(start.cast::<(Start, Arc<AtomicBool>)>()) };
-    let _ = contain(start);
-    ended.store(true, Release);
+    let _ = contain(|| {
+        // SAFETY: made by `spawn_quietly` for this thread alone.
+        let (start, ended) = *unsafe { Box::from_raw(start.cast::<(Start, Arc<AtomicBool>)>()) };
+        let _ = contain(start);
+        ended.store(true, Release);
+    });
     std::ptr::null_mut()
 }
 

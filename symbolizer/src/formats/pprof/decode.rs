@@ -279,10 +279,11 @@ impl Resolver {
     }
 
     fn function(&self, function: &protos::Function) -> Function {
-        let name = if function.name == 0 { function.system_name } else { function.name };
+        let system_name = self.string(function.system_name);
         Function {
-            name: self.string(name),
-            system_name: self.string(function.system_name),
+            // Also an empty string that does not stand at index 0 is no name.
+            name: self.optional(function.name).unwrap_or_else(|| Arc::clone(&system_name)),
+            system_name,
             file: self.string(function.filename),
             start_line: function.start_line,
         }

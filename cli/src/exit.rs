@@ -1,6 +1,6 @@
 //! Exit codes and broken pipes, in one place.
 
-use crate::view::text::printable;
+use crate::words::text::printable;
 use std::io;
 use std::process::ExitCode;
 

@@ -1,5 +1,6 @@
 //! Files and standard input that a command line names, read whole.
 
+use crate::exit::WrongUsage;
 use anyhow::{Context, anyhow, bail};
 use std::fs::File;
 use std::io::{self, IsTerminal, Read};
@@ -55,7 +56,9 @@ impl Purpose {
 pub(crate) fn read_stdin(purpose: Purpose) -> anyhow::Result<Vec<u8>> {
     let mut stdin = io::stdin().lock();
     if STDIN_TAKEN.swap(true, Ordering::Relaxed) {
-        bail!("standard input can be read once, and `-` was given twice; save one of the two as a file");
+        bail!(WrongUsage(
+            "standard input can be read once, and `-` was given twice; save one of the two as a file".into()
+        ));
     }
     if stdin.is_terminal() {
         bail!("standard input is a terminal: {}; or write it into a pipe", purpose.expected());

@@ -1,8 +1,9 @@
 //! The offheap command line: parse, dispatch, map to an exit code.
 //!
-//! Layers, leaf first: `analysis` and `view` (pure), `exit`, `output`, `input`, `interrupt`, `elf`, `cgroup`, `preload`,
-//! `go_endpoint`, `target`, `client`, `reading`, `process_memory`, `capture`, `observe`, `load`, `serve`, `commands` (which
-//! never import each other), `args`.
+//! Layers, leaf first, each importing only what stands before it: `words`; `elf`, `cgroup`; `analysis` and `view` (pure:
+//! values in, verdict, text or bytes out); `exit`, `output`, `input`, `interrupt`; `preload`; `go_endpoint`, `target`,
+//! `client`, `reading`, `process_memory`, `capture`, `observe`, `load`, `serve`; `commands` (which never import each
+//! other); `args`. `tests/offline/layers.rs` holds the tree to it.
 
 mod analysis;
 mod args;
@@ -24,6 +25,7 @@ mod reading;
 mod serve;
 mod target;
 mod view;
+mod words;
 
 use clap::Parser;
 use std::ffi::OsString;

@@ -31,7 +31,7 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
 /// Tell the user something that is not the result.
 pub(crate) fn note(text: &str) {
     // A closed standard error is no reason to fail.
-    let _ = writeln!(io::stderr().lock(), "offheap: {}", crate::view::text::printable(text));
+    let _ = writeln!(io::stderr().lock(), "offheap: {}", crate::words::text::printable(text));
 }
 
 /// Tell the user something long that was asked for and is not the result; it ends with its own line feed.

@@ -6,7 +6,7 @@
 
 use super::go_runtime::GoMemory;
 use super::ledger::{Ledger, Owner};
-use crate::view::size::human;
+use crate::words::size::human;
 use offheap_wire::Stats;
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;

@@ -1,8 +1,6 @@
 //! `offheap completions SHELL`
 
-use crate::args::Cli;
 use crate::exit::Outcome;
-use clap::CommandFactory;
 use std::io::Write;
 
 /// Arguments of `completions`.
@@ -12,10 +10,10 @@ pub(crate) struct Args {
     shell: clap_complete::Shell,
 }
 
-/// Write the script to standard output.
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+/// Write the script of the whole command line to standard output.
+pub(crate) fn run(args: &Args, mut cli: clap::Command) -> anyhow::Result<Outcome> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "offheap", &mut script);
+    clap_complete::generate(args.shell, &mut cli, "offheap", &mut script);
     std::io::stdout().write_all(&script)?;
     Ok(Outcome::Done)
 }

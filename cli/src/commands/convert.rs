@@ -6,7 +6,6 @@ use crate::output;
 use crate::view::{folded, profile_json};
 use anyhow::bail;
 use offheap_symbolizer::formats::pprof;
-use offheap_symbolizer::profile::Profile;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
@@ -19,13 +18,13 @@ pub(crate) struct Args {
     /// File to write; `-` for standard output
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
-    /// Format to write; told from the name of OUT when not given
+    /// Format to write; without it, told from the name of OUT (.folded, .json; else pprof)
     #[arg(long, value_enum)]
     to: Option<Format>,
     /// Value of folded stacks and of the JSON total
     #[arg(long, value_name = "TYPE")]
     sample: Option<String>,
-    /// Keep the threads of a dump apart
+    /// Keep the threads of a dump apart: a label, in folded stacks the outermost frame
     #[arg(long)]
     by_thread: bool,
     #[command(flatten)]
@@ -82,15 +81,14 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
     if options.verbose {
         output::report(&loaded.report.to_string());
     }
-    let value = Select { sample: args.sample, ..Default::default() }.value(&loaded.profile)?;
-    write(&loaded.profile, value, format, &args.output)?;
-    Ok(loaded.outcome(loaded.profile.samples.is_empty()))
-}
-
-fn write(profile: &Profile, value: usize, format: Format, path: &Path) -> anyhow::Result<()> {
+    let profile = &loaded.profile;
+    let value = Select { sample: args.sample, ..Default::default() }.value(profile)?;
     match format {
-        Format::Pprof => output::write(path, &pprof::encode(profile)),
-        Format::Folded => output::write(path, folded::lines(profile, value).as_bytes()),
-        Format::Json => output::write_with(path, |mut to: &mut dyn Write| profile_json::write(profile, value, &mut to)),
+        Format::Pprof => output::write(&args.output, &pprof::encode(profile))?,
+        Format::Folded => output::write(&args.output, folded::lines(profile, value, args.by_thread).as_bytes())?,
+        Format::Json => {
+            output::write_with(&args.output, |mut to: &mut dyn Write| profile_json::write(profile, value, &mut to))?;
+        }
     }
+    Ok(loaded.outcome(loaded.profile.samples.is_empty()))
 }

@@ -2,13 +2,16 @@
 
 use crate::analysis::doctor::{AgentFacts, Facts, Finding, Severity, examine};
 use crate::analysis::smaps::{self, Mapping};
+use crate::cgroup;
 use crate::client::Agent;
+use crate::elf;
 use crate::exit::Outcome;
+use crate::output;
+use crate::preload;
 use crate::target::{Host, Target, hosts};
 use crate::view::json;
 use crate::view::screen::{Screen, Style};
-use crate::view::text::{counted, printable};
-use crate::{cgroup, elf, output, preload};
+use crate::words::text::{counted, printable};
 use anyhow::{Context, bail};
 use offheap_wire::AGENT_FILE_NAME;
 use procfs::process::Process;

@@ -6,8 +6,8 @@ use crate::load::{Loaded, Options, Select, Source, load, load_last};
 use crate::output;
 use crate::reading::Reading;
 use crate::view::flame::{self, Picture, Side, Tree};
-use crate::view::size::human;
 use crate::view::value::Unit;
+use crate::words::size::human;
 use anyhow::bail;
 use offheap_symbolizer::profile::Profile;
 use std::path::PathBuf;
@@ -122,7 +122,9 @@ fn waste_of(loaded: &Loaded, stats: Option<String>) -> anyhow::Result<Profile> {
         ([Source::Process(target)], None) => target.clone(),
         _ => {
             let source = loaded.name();
-            bail!("{source}: --by waste needs the statistics of the same process: add --stats TARGET|FILE")
+            bail!(WrongUsage(format!(
+                "{source}: --by waste needs the statistics of the same process: add --stats TARGET|FILE"
+            )))
         }
     };
     let reading = Reading::of(&asked)?;

@@ -3,7 +3,7 @@
 use crate::analysis::fragmentation::{self, Arena, Class, Fragmentation, Large, Limits};
 use crate::analysis::occupancy::{Occupancy, occupancy};
 use crate::analysis::tenants::{Tenant, tenants};
-use crate::exit::Outcome;
+use crate::exit::{Outcome, WrongUsage};
 use crate::load::{Options, Source, load_last};
 use crate::output;
 use crate::reading::Reading;
@@ -31,9 +31,9 @@ pub(crate) struct Args {
     /// Index above which the heap is called fragmented
     #[arg(long, default_value_t = Limits::default().index, value_name = "RATIO")]
     index: f64,
-    /// Rows of each table
-    #[arg(short, long, default_value_t = 12, value_name = "COUNT")]
-    n: usize,
+    /// Rows of each table, 0 for all
+    #[arg(short = 'n', long, alias = "n", default_value_t = 12, value_name = "N")]
+    rows: usize,
     /// Draw the occupancy of every slab of a live target, one cell a slab; with --json the histogram stands there too
     #[arg(long, value_name = "X.svg")]
     map: Option<PathBuf>,
@@ -77,7 +77,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             &Document { parts: &parts, classes, large, arenas, sites: tenants, heap_map: map.as_ref() },
         )?
     } else {
-        let report = Report { parts: &parts, classes, large, arenas, tenants, shown: args.n };
+        let report = Report {
+            parts: &parts,
+            classes,
+            large,
+            arenas,
+            tenants,
+            shown: if args.rows == 0 { usize::MAX } else { args.rows },
+        };
         report.render(&output::screen())
     };
     output::print(&text)?;
@@ -87,7 +94,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
 /// Scan, draw, sum up.
 fn draw_map(path: &Path, args: &Args, reading: &Reading) -> anyhow::Result<Occupancy> {
     let Some(host) = &reading.host else {
-        bail!("{}: a saved report; the heap map is asked of a live target", args.source);
+        bail!(WrongUsage(format!("{}: a saved report; --map asks a live target for its slabs", args.source)));
     };
     let progress = Progress::start("looking at every slab");
     let map = host.agent().heap_map()?;

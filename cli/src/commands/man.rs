@@ -1,10 +1,8 @@
 //! `offheap man`
 
-use crate::args::Cli;
-use crate::exit::Outcome;
+use crate::exit::{Outcome, WrongUsage};
 use crate::output;
 use anyhow::{Context, bail};
-use clap::CommandFactory;
 use clap_mangen::Man;
 use std::path::{Path, PathBuf};
 
@@ -19,9 +17,8 @@ pub(crate) struct Args {
     all: Option<PathBuf>,
 }
 
-/// Write manual pages, for `man -l -` or a directory of the manual path.
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let mut cli = Cli::command();
+/// Write manual pages of the whole command line, for `man -l -` or a directory of the manual path.
+pub(crate) fn run(args: &Args, mut cli: clap::Command) -> anyhow::Result<Outcome> {
     cli.build();
     if let Some(directory) = &args.all {
         write_all(&cli, directory)?;
@@ -31,7 +28,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         None => cli,
         Some(name) => match cli.find_subcommand(name) {
             Some(command) => command.clone(),
-            None => bail!("no command is called `{name}`; `offheap help` lists them"),
+            None => bail!(WrongUsage(format!("no command is called `{name}`; `offheap help` lists them"))),
         },
     };
     output::print(&page(command)?)?;

@@ -1,10 +1,11 @@
 //! `offheap profile start|stop|reset|status TARGET`
 
 use crate::client::Agent;
-use crate::exit::Outcome;
+use crate::exit::{Outcome, WrongUsage};
 use crate::output;
-use crate::view::duration::{human, moment};
-use crate::view::{json, size};
+use crate::view::json;
+use crate::words::duration::{human, moment};
+use crate::words::size;
 use offheap_wire::ProfileState;
 use std::time::{Duration, SystemTime};
 
@@ -38,7 +39,9 @@ enum Action {
 /// Control profiling, and print the state after.
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     if args.lg_sample.is_some() && args.action != Action::Start {
-        anyhow::bail!("--lg-sample belongs to `profile start`; the rate cannot change while recording");
+        anyhow::bail!(WrongUsage(
+            "--lg-sample belongs to `profile start`; the rate cannot change while recording".into()
+        ));
     }
     let agent = Agent::of(&args.target)?;
     let state = match args.action {

@@ -6,7 +6,7 @@ use crate::output;
 use crate::target::{Allocator, Host, Target, hosts, is_root};
 use crate::view::json;
 use crate::view::table::{Cell, Table};
-use crate::view::text::counted;
+use crate::words::text::counted;
 use serde::Serialize;
 use std::fs::File;
 

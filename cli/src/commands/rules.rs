@@ -4,7 +4,7 @@ use crate::analysis::check::Thresholds;
 use crate::exit::Outcome;
 use crate::output;
 use crate::view::alerting_rules::{self, Series};
-use crate::view::{duration, size};
+use crate::words::{duration, size};
 use std::time::Duration;
 
 /// Grafana's view of the same metrics.

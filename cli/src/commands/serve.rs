@@ -1,11 +1,11 @@
 //! `offheap serve TARGET…`
 
-use crate::exit::Outcome;
+use crate::exit::{Outcome, WrongUsage};
 use crate::go_endpoint::GoEndpoint;
 use crate::interrupt::Interrupt;
 use crate::output;
 use crate::serve::{Access, Served, Site, metrics, serve};
-use crate::view::duration;
+use crate::words::duration;
 use anyhow::{Context, anyhow, bail};
 use std::io;
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
@@ -60,10 +60,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         .collect();
     let wide = addresses.iter().find(|address| !address.ip().is_loopback());
     if let (Some(address), Access::Anyone, false) = (wide, &access, args.public) {
-        bail!(
+        bail!(WrongUsage(format!(
             "--listen {address} can be reached from other machines, and heap profiles are nobody's business: give a \
              token (--token-file FILE or {TOKEN_VARIABLE}), or say --public"
-        );
+        )));
     }
     let listener = TcpListener::bind(&addresses[..]).map_err(|error| cannot_listen(&args.listen, error))?;
     output::print(&format!("listening on http://{}\n", listener.local_addr()?))?;
@@ -77,7 +77,9 @@ fn targets(args: &Args) -> anyhow::Result<Vec<Arc<Served>>> {
     for go in args.go.iter().filter(|go| *go != "auto") {
         match go.split_once('=') {
             Some((target, url)) if args.targets.iter().any(|name| name == target) => pairs.push((target, url)),
-            _ => bail!("--go {go}: write `auto`, or TARGET=URL with one of the targets as it was typed"),
+            _ => bail!(WrongUsage(format!(
+                "--go {go}: write `auto`, or TARGET=URL with one of the targets as it was typed"
+            ))),
         }
     }
     let endpoint = |name: &String| {
@@ -106,7 +108,7 @@ fn access(file: Option<&Path>) -> anyhow::Result<Access> {
 /// The file is complete or absent: the collector may look at any time.
 fn textfile(path: &Path, targets: &[Arc<Served>], args: &Args) -> anyhow::Result<Outcome> {
     if path.extension().is_none_or(|extension| extension != "prom") {
-        bail!("{}: node_exporter reads only files that end in .prom", path.display());
+        bail!(WrongUsage(format!("{}: node_exporter reads only files that end in .prom", path.display())));
     }
     let interrupt = Interrupt::hold();
     loop {

@@ -3,11 +3,11 @@
 use crate::exit::Outcome;
 use crate::load::{Query, Source};
 use crate::output;
-use crate::view::duration;
 use crate::view::json;
 use crate::view::ranking::{self, Document, RowJson};
 use crate::view::screen::Style;
 use crate::view::value::Unit;
+use crate::words::duration;
 use anyhow::bail;
 use offheap_symbolizer::profile::{GroupBy, SortBy, Table};
 use std::time::Duration;
@@ -32,8 +32,8 @@ pub(crate) struct Args {
     /// Rows to show, 0 for all [default: 20, all with --json]
     #[arg(short = 'n', long = "rows", value_name = "N")]
     rows: Option<usize>,
-    /// Only what was allocated within this time before the reading and still lives, for example 10m; needs a profile of
-    /// the offheap agent
+    /// Only what was allocated within this time before the reading and still lives, for example 10m; needs pid:N or a
+    /// file of `offheap trigger`
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     age: Option<Duration>,
     #[command(flatten)]
@@ -51,7 +51,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
     let loaded = &answer.loaded;
     if args.age.is_some() && loaded.format != SAMPLE_TABLE {
         bail!(
-            "{}: ages are known from the agent's sample table alone, and this is a {}; ask the live process, as pid:N",
+            "{}: ages are known from the agent's sample table alone, and this is a {}; ask the live process, as pid:N, or a file that a trigger wrote",
             loaded.name(),
             loaded.format
         );

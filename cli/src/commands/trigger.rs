@@ -1,14 +1,16 @@
 //! `offheap trigger TARGET`
 
 use crate::client::Agent;
-use crate::exit::Outcome;
+use crate::exit::{Outcome, WrongUsage};
 use crate::output;
 use crate::view::amount::percent_or_na;
+use crate::view::json;
 use crate::view::screen::Screen;
 use crate::view::table::{Cell, Table};
-use crate::view::{duration, size};
+use crate::words::{duration, size};
 use anyhow::Context;
 use offheap_wire::{Trigger, Triggers};
+use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -54,6 +56,11 @@ pub(crate) struct Args {
     json: bool,
 }
 
+#[derive(Serialize)]
+struct Document<'a> {
+    triggers: &'a [Trigger],
+}
+
 /// Add rules, take rules back, and show what is in force.
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let rules = rules(args)?;
@@ -63,17 +70,15 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     }
     let triggers = if rules.is_empty() { agent.triggers()? } else { agent.trigger_add(&rules)? };
     if args.json {
-        let mut text = serde_json::to_string_pretty(&triggers)?;
-        text.push('\n');
-        output::print(&text)?;
+        output::print(&json::document("trigger", &Document { triggers: &triggers.triggers })?)?;
     } else if triggers.triggers.is_empty() {
         output::note("no rule is in force; for example: --cgroup 80% --dir /var/tmp");
-        // Having taken the last one back is what was asked for.
-        return Ok(if args.remove.is_empty() { Outcome::Nothing } else { Outcome::Done });
     } else {
         output::print(&text(&triggers, &output::screen()))?;
     }
-    Ok(Outcome::Done)
+    // Having taken the last one back is what was asked for.
+    let nothing = triggers.triggers.is_empty() && args.remove.is_empty();
+    Ok(if nothing { Outcome::Nothing } else { Outcome::Done })
 }
 
 /// The rules in the words of the agent: `rss>1500000000,every=600,dir=/var/tmp;index>0.35,…`
@@ -103,7 +108,9 @@ fn rules(args: &Args) -> anyhow::Result<String> {
         options.push_str(&format!(",keep-bytes={bytes}"));
     }
     if conditions.is_empty() && !options.is_empty() {
-        anyhow::bail!("when to dump is missing: give one of --rss, --allocated, --cgroup, --grown, --index");
+        anyhow::bail!(WrongUsage(
+            "when to dump is missing: give one of --rss, --allocated, --cgroup, --grown, --index".into()
+        ));
     }
     Ok(conditions.into_iter().map(|condition| condition + &options).collect::<Vec<_>>().join(";"))
 }
@@ -113,7 +120,7 @@ fn directory(path: &Path) -> anyhow::Result<String> {
     let path = std::path::absolute(path).with_context(|| format!("--dir {}", path.display()))?;
     let text = path.to_str().with_context(|| format!("--dir {}: is not UTF-8", path.display()))?;
     if text.contains([',', ';', '\n']) {
-        anyhow::bail!("--dir {text}: a comma or semicolon would end the rule; use another folder");
+        anyhow::bail!(WrongUsage(format!("--dir {text}: a comma or semicolon would end the rule; use another folder")));
     }
     Ok(text.to_owned())
 }

@@ -1,6 +1,7 @@
 //! Where a profile comes from.
 
 use crate::client::Agent;
+use crate::exit::WrongUsage;
 use crate::go_endpoint;
 use crate::input::{self, Purpose};
 use anyhow::{anyhow, bail};
@@ -97,7 +98,9 @@ impl Source {
                 Ok(Self::GoHeapOf(Agent::of(target)?.pid()?))
             }
             (Self::File(path), _) if path.as_os_str() == "auto" => {
-                bail!("--go auto asks the process that the native profile is of: write that as pid:N")
+                bail!(WrongUsage(
+                    "--go auto asks the process that the native profile is of: write that as pid:N".into()
+                ))
             }
             _ => Ok(self.clone()),
         }

@@ -1,6 +1,6 @@
 //! Amounts that may be unknown.
 
-use super::size;
+use crate::words::size;
 
 /// A size for people, `n/a` when it is unknown.
 pub(crate) fn size_or_na(bytes: Option<impl Into<i128>>) -> String {

@@ -1,12 +1,12 @@
 //! Fragmentation as text.
 
 use super::amount::{bytes_or_na, count_or_na, percent_or_na, size_or_na};
-use super::duration;
 use super::screen::{Screen, Style};
-use super::size::human;
 use super::table::{Cell, Table};
 use crate::analysis::fragmentation::{Arena, Class, Fragmentation, Large, Verdict};
 use crate::analysis::tenants::Tenant;
+use crate::words::duration;
+use crate::words::size::human;
 use std::fmt::Write;
 use std::time::Duration;
 

@@ -9,8 +9,8 @@
 //! ```
 
 use super::screen::{Screen, Style};
-use super::size::human;
 use super::table::{Cell, Table};
+use crate::words::size::human;
 use offheap_symbolizer::profile::{GoFunction, GoTable};
 use serde::Serialize;
 

@@ -1,7 +1,7 @@
 //! The heap map as a picture: one cell a slab, colour by occupancy, grouped by size class.
 
-use super::size::human;
 use crate::analysis::occupancy::{ClassOccupancy, Occupancy, STEPS, step};
+use crate::words::size::human;
 use offheap_wire::HeapMap;
 use std::fmt::Write;
 

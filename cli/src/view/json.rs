@@ -18,6 +18,13 @@ pub(crate) fn document<T: Serialize>(command: &str, body: &T) -> anyhow::Result<
     Ok(text)
 }
 
+/// The same on one line, for commands that print a document a reading.
+pub(crate) fn line<T: Serialize>(command: &str, body: &T) -> anyhow::Result<String> {
+    let mut text = serde_json::to_string(&Document { schema: format!("offheap.{command}/1"), body })?;
+    text.push('\n');
+    Ok(text)
+}
+
 #[cfg(test)]
 mod tests {
     #[test]

@@ -1,10 +1,10 @@
 //! The ledger as a table, with its verdict.
 
 use super::screen::{Screen, Style};
-use super::size::human;
 use super::table::{Cell, Table};
 use crate::analysis::ledger::{Ledger, Owner};
 use crate::analysis::verdict::{Cause, Verdict};
+use crate::words::size::human;
 use std::fmt::Write;
 
 /// The rows, their sum, and what makes RSS lie.

@@ -1,7 +1,7 @@
 //! Aligned columns.
 
 use super::screen::{Screen, Style};
-use super::text::{printable, shorten_middle};
+use crate::words::text::{printable, shorten_middle};
 use std::fmt::Write;
 
 /// Fewest characters a shortened name keeps, however narrow the terminal is.

@@ -1,6 +1,6 @@
 //! Values of a profile, for people.
 
-use super::size;
+use crate::words::size;
 use offheap_symbolizer::profile::ValueType;
 
 /// What a value counts.

@@ -140,12 +140,12 @@ fn a_textfile_is_complete_and_has_the_metrics() {
         .filter(|name| name.contains("prom") && name != "offheap.prom")
         .collect();
     assert!(left.is_empty(), "{left:?}");
-    succeed(offheap().args(["serve", "x", "--textfile", "metrics.txt", "--once"]), 1);
+    succeed(offheap().args(["serve", "x", "--textfile", "metrics.txt", "--once"]), 2);
 }
 
 #[test]
 fn serving_beyond_this_machine_needs_a_token_or_a_word() {
-    let output = succeed(offheap().args(["serve", "x", "--listen", "0.0.0.0:0"]), 1);
+    let output = succeed(offheap().args(["serve", "x", "--listen", "0.0.0.0:0"]), 2);
     let message = String::from_utf8_lossy(&output.stderr);
     assert!(message.contains("--token-file") && message.contains("--public"), "{message}");
     let folder = tempfile::tempdir().expect("a temporary directory can be made");

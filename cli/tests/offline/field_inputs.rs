@@ -147,14 +147,6 @@ fn what_does_not_exist_is_never_fetched_nor_guessed() {
 }
 
 #[test]
-fn wrong_usage_is_told_from_failure() {
-    offheap(&["top"]).code(2);
-    offheap(&["top", "h01-plain.heap", "--by", "colour"]).code(2).mentions(&["function", "thread"]);
-    offheap(&["top", "h01-plain.heap", "--focus", "("]).code(2).mentions(&["--focus"]);
-    offheap(&["top", "h01-plain.heap", "--sample", "cpu"]).code(1).mentions(&["inuse_space", "alloc_objects"]);
-}
-
-#[test]
 fn a_place_that_cannot_be_written_is_named() {
     let folder = scratch();
     let nowhere = folder.path().join("missing/out.pb.gz");

@@ -89,7 +89,7 @@ fn stock_tools_tell_the_origins_of_a_merged_file_apart() {
 #[test]
 fn what_cannot_be_compared_is_refused() {
     offheap(&["diff", "h01-plain.heap"]).code(2).mentions(&["diff needs two profiles", "--go"]);
-    offheap(&["diff", "--go", "auto", "h01-plain.heap"]).code(1).mentions(&["--go auto asks the process", "pid:N"]);
+    offheap(&["diff", "--go", "auto", "h01-plain.heap"]).code(2).mentions(&["--go auto asks the process", "pid:N"]);
     let folder = scratch();
     let out = folder.path().join("x.pb.gz");
     offheap(&["merge", GO, "f05-all-zero.folded", "-o", text(&out)]).code(1).mentions(&["measure different things"]);

@@ -74,19 +74,3 @@ fn what_cannot_be_compared_is_refused() {
         .code(1)
         .mentions(&["--go h20-symbolized.heap: a profile of native memory (jemalloc heap dump)", "--go GO NATIVE"]);
 }
-
-#[test]
-fn words_that_do_not_go_together_are_wrong_usage() {
-    let folder = scratch();
-    let svg = folder.path().join("x.svg");
-    offheap(&["diff", "h01-plain.heap"]).code(2).mentions(&["two profiles"]);
-    offheap(&["convert", "h01-plain.heap", "-o", text(&svg)]).code(2).mentions(&["convert draws nothing", "flame"]);
-    offheap(&["diff", "--go", "g03-four-types.pb.gz", "h20-symbolized.heap", "--sample", "alloc_space"])
-        .code(2)
-        .mentions(&["--sample alloc_space", "inuse_space"]);
-    let waste = ["flame", "h01-plain.heap", "--by", "waste", "--base", "h01-plain.heap", "-o", text(&svg)];
-    offheap(&waste).code(2).mentions(&["draws one reading"]);
-    assert!(!svg.exists());
-    offheap(&["convert", "h20-symbolized.heap", "-o", text(&svg), "--to", "folded"]).code(0);
-    offheap(&["top", "h20-symbolized.heap", "--sysroot", "h01-plain.heap"]).code(1).mentions(&["not a directory"]);
-}

@@ -20,7 +20,7 @@ fn a_full_disk_behind_standard_output_is_named() {
 #[test]
 fn standard_input_is_read_once() {
     let input = std::fs::File::open(field().join("h20-symbolized.heap")).expect("it is there");
-    run(command().args(["diff", "-", "-"]).stdin(input)).code(1).mentions(&["can be read once"]);
+    run(command().args(["diff", "-", "-"]).stdin(input)).code(2).mentions(&["can be read once"]);
 }
 
 #[test]

@@ -113,7 +113,7 @@ fn each_command_has_a_manual_page_and_completions() {
         let page = std::fs::read_to_string(folder.path().join(format!("offheap-{name}.1"))).expect("a page");
         assert!(page.contains(".TH offheap-") && page.contains(".SH OPTIONS"), "{page}");
     }
-    offheap(&["man", "tpo"]).code(1).mentions(&["no command is called `tpo`"]);
+    offheap(&["man", "tpo"]).code(2).mentions(&["no command is called `tpo`"]);
     for shell in ["bash", "zsh", "fish"] {
         assert!(offheap(&["completions", shell]).code(0).stdout.contains("offheap"), "{shell}");
     }

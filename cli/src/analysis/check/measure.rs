@@ -2,7 +2,7 @@
 
 use super::thresholds::{HYSTERESIS, Thresholds};
 use crate::analysis::fragmentation::{self, Fragmentation, Limits};
-use crate::view::size::human;
+use crate::words::size::human;
 use offheap_wire::Stats;
 
 /// The heap of C is fragmented, in a process that is large.

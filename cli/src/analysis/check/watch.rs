@@ -4,7 +4,7 @@ use super::alert::{Alert, Phase, Remembered};
 use super::measure::{GO_MISMATCH, HIGH_FRAGMENTATION, Observation, Sample};
 use super::thresholds::Thresholds;
 use super::verdict::{AlertVerdict, State, Verdict};
-use crate::view::duration::human;
+use crate::words::duration::human;
 use std::time::Duration;
 
 /// Time, which tests make up.

@@ -2,7 +2,7 @@
 
 use super::facts::{Facts, is_glibc_heap};
 use super::finding::{Finding, Severity};
-use crate::view::size::human;
+use crate::words::size::human;
 
 /// More of glibc's heaps than this, with this much memory, are worth a word.
 const GLIBC_HEAPS: usize = 8;

@@ -13,8 +13,8 @@
 use super::facts::Facts;
 use super::finding::{Finding, Severity};
 use crate::cgroup::Memory;
-use crate::view::size::human;
-use crate::view::text::counted;
+use crate::words::size::human;
+use crate::words::text::counted;
 
 /// `GOMEMLIMIT` as Go reads it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,10 +3,11 @@
 use super::state::History;
 use crate::exit::Outcome;
 use crate::interrupt::Interrupt;
-use crate::observe::{Line, Observation, Observer};
+use crate::observe::{Observation, Observer};
 use crate::output;
 use crate::view::amount::size_or_na;
-use crate::view::duration::moment;
+use crate::view::json;
+use crate::words::duration::moment;
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
@@ -29,7 +30,7 @@ pub(super) fn run(observer: &Observer, every: Duration, count: Option<u64>, json
         };
         history.push(observation);
         if let Some(last) = history.last() {
-            output::print(&if json { document(last)? } else { line(last, &history) })?;
+            output::print(&if json { json::line("attach", last)? } else { line(last, &history) })?;
         }
         next += every;
         let is_last = count.is_some_and(|count| number + 1 >= count);
@@ -38,11 +39,6 @@ pub(super) fn run(observer: &Observer, every: Duration, count: Option<u64>, json
         }
     }
     Ok(Outcome::Done)
-}
-
-fn document(observation: &Observation) -> anyhow::Result<String> {
-    let bytes = Line::Observation(Box::new(observation.clone())).encode()?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 fn line(now: &Observation, history: &History) -> String {
@@ -78,7 +74,7 @@ fn line(now: &Observation, history: &History) -> String {
 pub(super) fn signed(bytes: f64) -> String {
     let bytes = bytes as i128;
     let sign = if bytes >= 0 { "+" } else { "" };
-    format!("{sign}{}", crate::view::size::human(bytes))
+    format!("{sign}{}", crate::words::size::human(bytes))
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use crate::client::Agent;
 use crate::exit::Outcome;
 use crate::go_endpoint::GoEndpoint;
 use crate::observe::Observer;
-use crate::view::duration;
+use crate::words::duration;
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 

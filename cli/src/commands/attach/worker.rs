@@ -3,7 +3,7 @@
 use super::state::{Ask, Event};
 use crate::capture::capture;
 use crate::observe::Observer;
-use crate::view::size::human;
+use crate::words::size::human;
 use offheap_symbolizer::{SymbolizeOptions, formats};
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -14,8 +14,8 @@
 
 use super::colour::{self, Kind};
 use super::tree::{Node, Tree};
-use crate::view::text::shorten_middle;
 use crate::view::value::Unit;
+use crate::words::text::shorten_middle;
 use inferno::flamegraph::color::{BackgroundColor, Color, PaletteMap};
 use inferno::flamegraph::{Options, TextTruncateDirection};
 use std::fmt::Write;

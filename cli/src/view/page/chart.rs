@@ -1,7 +1,7 @@
 //! Charts over time as SVG: areas on top of each other for what adds up, lines for what does not.
 
 use super::html::escape;
-use crate::view::size;
+use crate::words::size;
 use std::fmt::Write;
 
 const WIDTH: f64 = 1100.0;

@@ -11,6 +11,9 @@
 //!
 //! `control` may import `hot`; `hot` imports neither of the others.
 
+// Unsafe code is where a module is allowed to have it, and nowhere else.
+#![deny(unsafe_code)]
+
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 compile_error!(
     "offheap-agent works by LD_PRELOAD on Linux with glibc. musl is not supported: its loader and its threads differ, \
@@ -19,11 +22,13 @@ compile_error!(
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 compile_error!("offheap-agent unwinds stacks of x86_64 and aarch64 only");
 
+#[allow(unsafe_code)]
 mod allocator;
 mod boundary;
 mod control;
 mod glue;
 mod hot;
+mod kernel;
 
 // Miri runs Rust alone.
 #[cfg_attr(not(miri), global_allocator)]

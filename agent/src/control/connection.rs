@@ -1,9 +1,9 @@
 //! One client, from its first byte to the last of the answer. Nothing here waits.
 
-use super::kernel;
 use super::request::{self, Parsed, Request};
 use super::response::{Body, Response};
 use super::watched_fd::WatchedFd;
+use crate::kernel;
 use std::fs::File;
 use std::io;
 use std::os::fd::RawFd;

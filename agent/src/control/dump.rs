@@ -1,7 +1,7 @@
 //! The `heap_v2` dump.
 
-use super::kernel;
 use super::mallctl::{self, MallctlError};
+use super::watched_fd::memory_file;
 use std::ffi::CString;
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -38,10 +38,9 @@ pub(crate) fn heap_dump() -> Result<File, DumpError> {
     if !mallctl::opt_prof() {
         return Err(DumpError::Unavailable);
     }
-    let file = kernel::memory_file("offheap-heap-dump").map_err(DumpError::Memfd)?;
+    let file = memory_file(c"offheap-heap-dump").map_err(DumpError::Memfd)?;
     // jemalloc opens a path; this one leads to the same memory file, which other threads' tables do not have.
     let path = CString::new(format!("/proc/thread-self/fd/{}", file.as_raw_fd())).unwrap_or_default();
-    // SAFETY: `prof.dump` takes a `const char *`; the string outlives the call.
-    unsafe { mallctl::write("prof.dump", path.as_ptr()) }.map_err(DumpError::Mallctl)?;
+    mallctl::dump_to(&path).map_err(DumpError::Mallctl)?;
     Ok(file)
 }

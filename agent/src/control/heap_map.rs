@@ -1,19 +1,13 @@
 //! The occupancy of every slab, asked of jemalloc page by page.
 //!
-//! `experimental.utilization.batch_query` answers for any pointer into a slab, but on an address that jemalloc never
-//! managed it follows a null pointer: its look-up in the radix tree depends on the leaf being there. `arenas.lookup` uses
-//! the independent look-up, which says "not found" instead. So each page is looked up first; leaves of the tree are never
-//! freed, so what was found once can be asked about at any later time. Neither touches the page itself, which may be
-//! unmapped meanwhile. What jemalloc changes between the two calls gives numbers of another moment, which are checked for
-//! sense, never a fault.
+//! What jemalloc changes meanwhile gives numbers of another moment, which are checked for sense.
 
-use super::mallctl::Mib;
+use super::mallctl::Extents;
 use super::{process, stats};
 use crate::allocator::OwnArena;
 use crate::boundary::Finally;
 use offheap_wire::{HeapMap, SlabClass};
 use std::collections::BTreeMap;
-use std::ffi::c_void;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -47,12 +41,12 @@ pub(crate) fn heap_map() -> Result<HeapMap, NoMap> {
 }
 
 fn scan() -> Result<HeapMap, NoMap> {
-    let controls = Controls::resolve().ok_or(NoMap::Unavailable)?;
+    let extents = Extents::resolve().ok_or(NoMap::Unavailable)?;
     let maps = std::fs::read("/proc/thread-self/maps").map_err(|_| NoMap::Unavailable)?;
     let maps = String::from_utf8_lossy(&maps);
     let page = stats::size("arenas.page").unwrap_or(4096).max(4096);
     let mut scan =
-        Scan { controls, page, begin: Instant::now(), steps: 0, slabs: 0, scanned: 0, classes: BTreeMap::new() };
+        Scan { extents, page, begin: Instant::now(), steps: 0, slabs: 0, scanned: 0, classes: BTreeMap::new() };
     let truncated = !maps.lines().filter_map(anonymous).all(|range| scan.range(range));
     let classes = scan.classes.into_iter().map(|((slab_size, nregs), slabs)| SlabClass {
         // Slabs are chosen so that regions fill them exactly.
@@ -92,45 +86,8 @@ fn anonymous(line: &str) -> Option<Range<u64>> {
     Some(hex(start)?..hex(end)?)
 }
 
-/// The two controls.
-struct Controls {
-    lookup: Mib,
-    query: Mib,
-}
-
-/// What `batch_query` answers for one pointer.
-#[derive(Clone, Copy)]
-#[repr(C)]
-struct Utilization {
-    free: usize,
-    regions: usize,
-    size: usize,
-}
-
-impl Controls {
-    fn resolve() -> Option<Self> {
-        Some(Self {
-            lookup: Mib::resolve("arenas.lookup")?,
-            query: Mib::resolve("experimental.utilization.batch_query")?,
-        })
-    }
-
-    /// The extent at an address; `None` where jemalloc has none, or where it is the agent's own.
-    fn at(&self, address: u64) -> Option<Utilization> {
-        let pointer = address as *const c_void;
-        // SAFETY: `arenas.lookup` takes a pointer, which it does not follow, and answers an `unsigned`.
-        let arena: u32 = unsafe { self.lookup.ask(pointer) }?;
-        if OwnArena::index() == Some(arena) {
-            return None;
-        }
-        // SAFETY: for one pointer the control answers three `size_t`. The address was found a moment ago, so its leaf of
-        // the tree exists, and leaves stay; the pointer itself is not followed.
-        unsafe { self.query.ask(pointer) }
-    }
-}
-
 struct Scan {
-    controls: Controls,
+    extents: Extents,
     page: u64,
     begin: Instant,
     steps: u32,
@@ -166,7 +123,7 @@ impl Scan {
 
     /// Record what is at an address; how far to go to what comes next.
     fn look(&mut self, at: u64, left: u64) -> u64 {
-        let Some(found) = self.controls.at(at) else { return self.page };
+        let Some(found) = self.extents.at(at, OwnArena::index()) else { return self.page };
         let (size, regions, free) = (found.size as u64, found.regions as u64, found.free as u64);
         // Numbers of an extent that changed under our eyes.
         if size < self.page || size % self.page != 0 || size > left {

@@ -2,12 +2,11 @@
 
 use super::jobs::Agent;
 use super::{mallctl, process, stats};
-use crate::boundary::{contain, contained};
+use crate::boundary::contained;
 use crate::hot::{self, COUNTERS};
 use offheap_wire::{AgentCounters, Info, JemallocConfig, StackEnd};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::ffi::{CStr, c_char, c_void};
 use std::sync::atomic::Ordering::Relaxed;
 
 impl Agent {
@@ -16,7 +15,7 @@ impl Agent {
         Info {
             schema: "offheap.info/1".into(),
             agent_version: env!("CARGO_PKG_VERSION").into(),
-            jemalloc_version: mallctl::read_text("version").unwrap_or_default(),
+            jemalloc_version: mallctl::version().unwrap_or_default(),
             pid: std::process::id(),
             exe: process::exe(),
             started_at: process::started_at(),
@@ -30,7 +29,7 @@ impl Agent {
 
     /// Counters of the agent itself.
     pub(crate) fn counters(&self) -> AgentCounters {
-        let _ = stats::advance_epoch();
+        let _ = mallctl::advance_epoch();
         let hook = COUNTERS.view();
         let (samples_live, samples_dropped) = hot::sample_counts();
         AgentCounters {
@@ -60,27 +59,13 @@ fn end_name(end: StackEnd) -> &'static str {
     }
 }
 
-/// What `malloc_stats_print` writes with these options.
-pub(crate) fn stats_print(options: &CStr) -> Vec<u8> {
-    unsafe extern "C" fn append(text: *mut c_void, piece: *const c_char) {
-        let _ = contain(|| {
-            // SAFETY: `text` is the vector below, `piece` a NUL-terminated string of jemalloc.
-            unsafe { (*text.cast::<Vec<u8>>()).extend_from_slice(CStr::from_ptr(piece).to_bytes()) }
-        });
-    }
-    let mut text: Vec<u8> = Vec::new();
-    // SAFETY: the callback fulfils its contract; `text` lives through the call.
-    unsafe { tikv_jemalloc_sys::malloc_stats_print(Some(append), (&raw mut text).cast(), options.as_ptr()) };
-    text
-}
-
 /// `config.*` and `opt.*`, from jemalloc's own JSON report with everything else left out:
 ///
 /// ```text
 /// {"jemalloc":{"version":"5.3.1-…","config":{"cache_oblivious":true,…},"opt":{"abort":false,"dss":"secondary",…},…}}
 /// ```
 fn jemalloc_config() -> JemallocConfig {
-    let report: Value = serde_json::from_slice(&stats_print(c"Jmdablxeh")).unwrap_or_default();
+    let report: Value = serde_json::from_slice(&mallctl::stats_print(c"Jmdablxeh")).unwrap_or_default();
     let table = |name: &str| {
         let entries = report["jemalloc"][name].as_object().into_iter().flatten();
         entries.map(|(key, value)| (key.clone(), text_of(value))).collect::<BTreeMap<_, _>>()

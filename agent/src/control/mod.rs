@@ -5,11 +5,12 @@ mod dump;
 mod heap_map;
 mod info;
 mod jobs;
-mod kernel;
 mod knobs;
 mod log;
 mod mallctl;
 mod metrics;
+mod modules;
+#[allow(unsafe_code)]
 mod own_table;
 mod pace;
 mod process;
@@ -22,8 +23,10 @@ mod samples;
 mod server;
 mod socket;
 mod stats;
+#[allow(unsafe_code)]
 mod thread;
 mod triggers;
+#[allow(unsafe_code)]
 mod watched_fd;
 
 pub(crate) use jobs::Agent;

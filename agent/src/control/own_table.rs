@@ -9,7 +9,7 @@
 //! Where the kernel refuses, the agent lives in the host's table, as [`super::watched_fd`] describes.
 
 use std::cell::Cell;
-use std::os::fd::RawFd;
+use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 
 thread_local! {
     /// This thread has left the host's table, or was started by one that had.
@@ -27,20 +27,24 @@ pub(super) fn inherit(own: bool) {
 }
 
 /// Leaves the host's table, on the agent's thread before it makes its first descriptor. Threads that it starts share the
-/// new one. `keep` are in both, under the same numbers; all others are gone. False when the kernel refuses.
-pub(super) fn leave(mut keep: [RawFd; 3]) -> bool {
+/// new one. In both are the pair, which is given back as it stands in the new one, and `log` (-1 for none), under the same
+/// numbers; all others are gone. `None` when the kernel refuses.
+pub(super) fn leave(pair: [RawFd; 2], log: RawFd) -> Option<[OwnedFd; 2]> {
+    let mut keep = [pair[0], pair[1], log];
     keep.sort_unstable();
     let left = copy_up_to(keep[2]);
-    if left {
-        let mut next = 0;
-        for fd in keep.into_iter().filter(|&fd| fd >= 0) {
-            close_range(next, fd - 1);
-            next = fd + 1;
-        }
-        close_range(next, RawFd::MAX);
-    }
     LEFT.set(left);
-    left
+    if !left {
+        return None;
+    }
+    let mut next = 0;
+    for fd in keep.into_iter().filter(|&fd| fd >= 0) {
+        close_range(next, fd - 1);
+        next = fd + 1;
+    }
+    close_range(next, RawFd::MAX);
+    // SAFETY: nobody but this thread knows the new table, in which both are open.
+    Some(pair.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }))
 }
 
 /// A copy of the table for this thread, of the numbers up to `last`. `unshare` is forbidden in many containers,

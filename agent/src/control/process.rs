@@ -2,7 +2,7 @@
 //!
 //! Where the host's first thread has ended, what `self` says of memory is empty; `thread-self` goes on.
 
-use super::kernel;
+use crate::kernel;
 use std::fs;
 
 /// RSS in bytes.

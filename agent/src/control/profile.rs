@@ -2,9 +2,7 @@
 
 use super::mallctl::{self, MallctlError};
 use super::process;
-use crate::hot::{
-    self, BACKTRACE, BacktraceHook, ModuleTable, POOL, SAMPLE, SAMPLE_FREE, SampleFreeHook, SampleHook, StartupImages,
-};
+use crate::hot::{self, BACKTRACE, ModuleTable, POOL, SAMPLE, SAMPLE_FREE, StartupImages};
 use offheap_wire::ProfileState;
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
@@ -78,13 +76,6 @@ impl From<MallctlError> for StartError {
 /// Above, nothing is ever sampled.
 const LG_SAMPLE_MAX: u64 = 47;
 
-unsafe extern "C" {
-    /// `opt.prof_unbias` has no mallctl to be read by. The symbol is private to the jemalloc that is linked in, so that
-    /// a version without it fails to link instead of reporting a guess.
-    #[link_name = "_rjem_je_opt_prof_unbias"]
-    static OPT_PROF_UNBIAS: bool;
-}
-
 impl Profiler {
     /// Must be called before `main`.
     pub(crate) fn new() -> Self {
@@ -99,7 +90,7 @@ impl Profiler {
     pub(crate) fn adopt(&self) -> Result<(), StartError> {
         let mut recording = self.recording();
         recording.since = Some(process::now());
-        hot::reset_samples(lg_now() as u32);
+        hot::reset_samples(mallctl::lg_sample() as u32);
         self.install_hook(&mut recording)
     }
 
@@ -114,14 +105,13 @@ impl Profiler {
         }
         let mut recording = self.recording();
         self.install_hook(&mut recording)?;
-        let now = lg_now();
+        let now = mallctl::lg_sample();
         let wanted = lg_sample.unwrap_or(now);
         if !mallctl::prof_active() || wanted != now {
             reset(Some(wanted))?;
             recording.since = Some(process::now());
         }
-        // SAFETY: `prof.active` is a bool.
-        unsafe { mallctl::write("prof.active", true) }?;
+        mallctl::set_prof_active(true)?;
         drop(recording);
         Ok(self.state())
     }
@@ -132,7 +122,7 @@ impl Profiler {
     /// drawn at the configured rate; unless it draws again, it misses that many bytes of the host's first allocations.
     /// (Threads that already run when the rate changes later keep their old distance once: nobody else can move it.)
     pub(crate) fn start_on_main_thread(&self, lg_sample: Option<u64>) -> Result<ProfileState, StartError> {
-        let drawn_at = lg_now();
+        let drawn_at = mallctl::lg_sample();
         if let Some(wanted) = lg_sample.filter(|&lg| lg != drawn_at && lg <= LG_SAMPLE_MAX && mallctl::opt_prof()) {
             reset(Some(wanted))?;
             pass_next_sample(drawn_at);
@@ -146,8 +136,7 @@ impl Profiler {
             return Err(StartError::Unavailable);
         }
         let recording = self.recording();
-        // SAFETY: `prof.active` is a bool.
-        unsafe { mallctl::write("prof.active", false) }?;
+        mallctl::set_prof_active(false)?;
         drop(recording);
         Ok(self.state())
     }
@@ -170,10 +159,9 @@ impl Profiler {
         ProfileState {
             available: mallctl::opt_prof(),
             active: mallctl::prof_active(),
-            lg_sample: lg_now() as u32,
+            lg_sample: mallctl::lg_sample() as u32,
             recording_since: recording.since,
-            // SAFETY: a plain bool that jemalloc writes once, while it starts.
-            prof_unbias: unsafe { OPT_PROF_UNBIAS },
+            prof_unbias: mallctl::opt_prof_unbias(),
         }
     }
 
@@ -201,54 +189,21 @@ impl Profiler {
         let gate = fork_gate();
         hot::publish(ModuleTable::read(None, &self.startup_images));
         drop(gate);
-        // SAFETY: the control takes a `prof_backtrace_hook_t`, which `BacktraceHook` is.
-        unsafe { mallctl::write::<BacktraceHook>("experimental.hooks.prof_backtrace", BACKTRACE) }?;
-        // SAFETY: likewise `prof_sample_hook_t` and `prof_sample_free_hook_t`.
-        unsafe {
-            mallctl::write::<SampleHook>("experimental.hooks.prof_sample", SAMPLE)?;
-            mallctl::write::<SampleFreeHook>("experimental.hooks.prof_sample_free", SAMPLE_FREE)?;
-        }
+        mallctl::install_hooks(BACKTRACE, SAMPLE, SAMPLE_FREE)?;
         recording.hook_installed = true;
         Ok(())
     }
 }
 
-/// The loaded images with their build ids.
-pub(crate) fn loaded_modules() -> Vec<offheap_wire::Module> {
-    let _gate = fork_gate();
-    hot::loaded_modules()
-}
-
-fn lg_now() -> u64 {
-    // SAFETY: `prof.lg_sample` is a size_t.
-    unsafe { mallctl::read::<usize>("prof.lg_sample") }.unwrap_or(0) as u64
-}
-
 /// Allocates and frees until the calling thread's distance to its next sample, drawn at 2^`drawn_at`, is used up. Nothing
-/// is recorded, since profiling is off, and no page is touched.
+/// is recorded, since profiling is off.
 fn pass_next_sample(drawn_at: u64) {
-    // Large enough to bypass caches, small enough not to leave much address space behind.
-    const CHUNK: u64 = 1 << 20;
     // A distance has mean R and exceeds 32 R with probability e^-32. At most 4 GiB, for absurd rates.
-    let chunks = (32_u64 << drawn_at.min(40)).div_ceil(CHUNK).min(4096);
-    for _ in 0..chunks {
-        // SAFETY: the size is not zero, and what comes back is freed at once. (LLVM would take `malloc` and `free` away.)
-        unsafe {
-            let chunk = tikv_jemalloc_sys::mallocx(CHUNK as usize, tikv_jemalloc_sys::MALLOCX_TCACHE_NONE);
-            if chunk.is_null() {
-                return;
-            }
-            tikv_jemalloc_sys::dallocx(chunk, tikv_jemalloc_sys::MALLOCX_TCACHE_NONE);
-        }
-    }
+    mallctl::pass_bytes((32_u64 << drawn_at.min(40)).min(4 << 30));
 }
 
 fn reset(lg_sample: Option<u64>) -> Result<(), MallctlError> {
-    match lg_sample {
-        // SAFETY: `prof.reset` takes a size_t.
-        Some(lg) => unsafe { mallctl::write("prof.reset", lg as usize) },
-        None => mallctl::act("prof.reset"),
-    }?;
-    hot::reset_samples(lg_now() as u32);
+    mallctl::reset_prof(lg_sample)?;
+    hot::reset_samples(mallctl::lg_sample() as u32);
     Ok(())
 }

@@ -2,17 +2,16 @@
 
 use super::dump::{self, DumpError};
 use super::heap_map::{self, NoMap};
-use super::info::stats_print;
 use super::jobs::Agent;
-use super::kernel;
 use super::knobs::{self, KnobError};
-use super::mallctl::MallctlError;
+use super::mallctl::{MallctlError, stats_print};
 use super::profile::StartError;
 use super::purge;
 use super::request::Request;
 use super::response::Response;
 use super::triggers::{self, RuleError};
 use crate::boundary::Finally;
+use crate::kernel;
 use offheap_wire as wire;
 use offheap_wire::ProfileState;
 use serde_json::Value;

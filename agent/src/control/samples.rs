@@ -1,8 +1,10 @@
 //! `GET /v1/profile/samples`: the live samples with everything that offline analysis needs.
 
 use super::jobs::Agent;
-use super::{kernel, process, profile};
-use crate::hot;
+use super::modules::loaded_modules;
+use super::process;
+use super::watched_fd::memory_file;
+use crate::{hot, kernel};
 use offheap_wire::{LiveSample, SampleSite, SampleTable, StackEnd};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -11,7 +13,7 @@ use std::io::{self, BufWriter, Write};
 impl Agent {
     /// The table, written to a memory file so that a slow reader holds no more than that.
     pub(crate) fn sample_file(&self) -> io::Result<File> {
-        let mut file = BufWriter::with_capacity(64 << 10, kernel::memory_file("offheap-samples")?);
+        let mut file = BufWriter::with_capacity(64 << 10, memory_file(c"offheap-samples")?);
         serde_json::to_writer(&mut file, &self.sample_table())?;
         file.write_all(b"\n")?;
         file.into_inner().map_err(io::IntoInnerError::into_error)
@@ -20,7 +22,7 @@ impl Agent {
     /// The table as of now.
     pub(crate) fn sample_table(&self) -> SampleTable {
         let state = self.profiler.state();
-        let now_ns = hot::now_ns();
+        let now_ns = kernel::now_ns();
         let sites = hot::sample_view();
         let mut threads: BTreeMap<u64, String> = BTreeMap::new();
         for sample in sites.iter().flat_map(|site| &site.live) {
@@ -45,7 +47,7 @@ impl Agent {
             dropped: hot::sample_counts().1,
             maps: fs::read("/proc/thread-self/maps")
                 .map_or_else(|_| String::new(), |maps| String::from_utf8_lossy(&maps).into()),
-            modules: profile::loaded_modules(),
+            modules: loaded_modules(),
             threads,
             sites: sites.into_iter().map(|site| on_the_wire(site, now_ns)).collect(),
         }

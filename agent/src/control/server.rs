@@ -6,9 +6,9 @@ use super::log::{Log, say};
 use super::socket::SocketPath;
 use super::thread::{Thread, spawn_quietly};
 use super::watched_fd::WatchedFd;
-use super::{kernel, mallctl, own_table, socket, triggers};
+use super::{mallctl, own_table, socket, triggers};
 use crate::boundary::contain;
-use crate::hot;
+use crate::{hot, kernel};
 use std::io;
 use std::mem;
 use std::os::fd::RawFd;
@@ -172,8 +172,7 @@ pub(crate) fn retire_for<R>(act: impl FnOnce() -> R, failed: impl FnOnce(&R) -> 
 impl Running {
     /// Starts the thread and waits until it has made its socket, or has said why not.
     fn begin(agent: Arc<Agent>, path: SocketPath) -> io::Result<Self> {
-        let (wake, waker) = kernel::socket_pair()?;
-        let ends = Ends { wake, waker: waker.into() };
+        let ends = Ends::new()?;
         let waker = Arc::clone(&ends.waker);
         let stop = Arc::new(AtomicBool::new(false));
         let (started, has_started) = mpsc::sync_channel(1);
@@ -214,16 +213,18 @@ struct Ends {
 }
 
 impl Ends {
+    fn new() -> io::Result<Self> {
+        let (wake, waker) = kernel::socket_pair()?;
+        Ok(Self { wake: WatchedFd::adopt(wake)?, waker: WatchedFd::adopt(waker)?.into() })
+    }
+
     /// Takes them out of the host's table, if the kernel lets this thread have its own. Then what is to be closed in the
     /// host's table, by a thread that has it, comes second.
     fn separate(self) -> (Self, Option<Self>) {
         let (Some(wake), Some(waker)) = (self.wake.get(), self.waker.get()) else { return (self, None) };
-        if !own_table::leave([wake, waker, Log::descriptor()]) {
-            return (self, None);
-        }
-        // SAFETY: both were copied into the table that is this thread's now.
-        let own = unsafe { Self { wake: WatchedFd::in_own_table(wake), waker: WatchedFd::in_own_table(waker).into() } };
-        (own, Some(self))
+        let Some(pair) = own_table::leave([wake, waker], Log::descriptor()) else { return (self, None) };
+        let [wake, waker] = pair.map(WatchedFd::in_own_table);
+        (Self { wake, waker: waker.into() }, Some(self))
     }
 }
 
@@ -412,7 +413,7 @@ impl Server {
     fn accept(&mut self, listener: RawFd) {
         self.accept_again = None;
         loop {
-            let fd = match kernel::accept(listener) {
+            let fd = match kernel::accept(listener).and_then(WatchedFd::adopt) {
                 Ok(fd) => fd,
                 Err(error) => {
                     let exhausted = [libc::EMFILE, libc::ENFILE, libc::ENOMEM, libc::ENOBUFS];
@@ -480,8 +481,7 @@ mod tests {
         fn start(name: &str, mut fails: impl FnMut(&Server) -> bool + Send + 'static) -> Self {
             let path = std::env::temp_dir().join(format!("offheap-panics-{}-{name}", std::process::id()));
             let path = path.to_str().unwrap().to_owned();
-            let (wake, waker) = kernel::socket_pair().unwrap();
-            let ends = Ends { wake, waker: waker.into() };
+            let ends = Ends::new().unwrap();
             let waker = Arc::clone(&ends.waker);
             let mut server = Server::new(Arc::new(Agent::new(true)), &SocketPath::Given(path.clone()), ends);
             let woken = Arc::clone(&waker);
@@ -491,7 +491,7 @@ mod tests {
                     path => Response::json(&path),
                 },
                 move || {
-                    super::wake(&woken);
+                    wake(&woken);
                 },
             );
             let stop = Arc::new(AtomicBool::new(false));

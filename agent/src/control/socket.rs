@@ -1,20 +1,23 @@
 //! The control socket's place in the file system.
 
-use super::kernel;
+use super::process;
 use super::watched_fd::WatchedFd;
+use crate::kernel;
 use offheap_wire::{SOCKET_DIR_PREFIX, SOCKET_PATH_MAX, SOCKET_SUFFIX};
-use std::ffi::CString;
+use std::fmt;
 use std::fs;
 use std::io;
-use std::os::fd::RawFd;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::{fmt, mem};
+use std::time::Duration;
 
 /// Connections that wait to be accepted.
 const BACKLOG: libc::c_int = 128;
 /// Stale sockets that one start looks at.
 const SWEEP_LIMIT: usize = 64;
+/// A socket that was just made is looked at so often before it counts as stale, which a host's start waits for.
+const YOUNG_LOOKS: u32 = 10;
+const YOUNG_PAUSE: Duration = Duration::from_millis(1);
 
 /// Where the socket is to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,22 +77,18 @@ impl SocketPath {
             return Err(SocketError::TooLong(path));
         }
         let failed = |error| SocketError::Io(path.clone(), error);
-        let listener = new_socket().map_err(failed)?;
+        let listener = WatchedFd::adopt(kernel::socket().map_err(failed)?).map_err(failed)?;
         let fd = listener.get().ok_or_else(|| failed(io::ErrorKind::BrokenPipe.into()))?;
         // The mode of the socket file is that of the socket itself, so there is no moment with a wider one.
-        // SAFETY: our descriptor.
-        unsafe { libc::fchmod(fd, 0o600) };
-        match bind(fd, &path) {
+        kernel::set_mode(fd, 0o600);
+        match kernel::bind(fd, &path) {
             Err(error) if error.raw_os_error() == Some(libc::EADDRINUSE) => {
                 remove_stale(&path)?;
-                bind(fd, &path).map_err(failed)?;
+                kernel::bind(fd, &path).map_err(failed)?;
             }
             other => other.map_err(failed)?,
         }
-        // SAFETY: our descriptor.
-        if unsafe { libc::listen(fd, BACKLOG) } != 0 {
-            return Err(failed(io::Error::last_os_error()));
-        }
+        kernel::listen(fd, BACKLOG).map_err(failed)?;
         let inode = fs::symlink_metadata(&path).map_err(failed)?.ino();
         Ok(Bound { listener, path, inode })
     }
@@ -161,53 +160,24 @@ fn remove_stale(path: &str) -> Result<(), SocketError> {
     if !found.file_type().is_socket() {
         return Err(SocketError::NotASocket(path.to_owned()));
     }
-    let probe = new_socket().map_err(failed)?;
-    let fd = probe.get().ok_or_else(|| failed(io::ErrorKind::BrokenPipe.into()))?;
-    match connect(fd, path) {
-        Err(error) if error.raw_os_error() == Some(libc::ECONNREFUSED) => fs::remove_file(path).map_err(failed),
-        _ => Err(SocketError::Live(path.to_owned())),
+    // Between a socket's file and its first connection stands the moment in which its owner begins to listen.
+    let is_young = found.ctime() + 1 >= process::now() as i64;
+    let mut looks = if is_young { YOUNG_LOOKS } else { 1 };
+    while !listens(path).map_err(failed)? {
+        looks -= 1;
+        if looks == 0 {
+            return fs::remove_file(path).map_err(failed);
+        }
+        std::thread::sleep(YOUNG_PAUSE);
     }
+    Err(SocketError::Live(path.to_owned()))
 }
 
-fn new_socket() -> io::Result<WatchedFd> {
-    // SAFETY: no preconditions; the descriptor goes to the WatchedFd.
-    unsafe {
-        let fd = libc::socket(libc::AF_UNIX, libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK, 0);
-        if fd < 0 { Err(io::Error::last_os_error()) } else { WatchedFd::adopt(fd) }
-    }
-}
-
-fn bind(fd: RawFd, path: &str) -> io::Result<()> {
-    let (address, length) = address(path)?;
-    // SAFETY: an address of the length given.
-    match unsafe { libc::bind(fd, (&raw const address).cast(), length) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
-}
-
-fn connect(fd: RawFd, path: &str) -> io::Result<()> {
-    let (address, length) = address(path)?;
-    // SAFETY: an address of the length given.
-    match unsafe { libc::connect(fd, (&raw const address).cast(), length) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
-}
-
-fn address(path: &str) -> io::Result<(libc::sockaddr_un, libc::socklen_t)> {
-    let path = CString::new(path)?;
-    // SAFETY: all zeros is a valid sockaddr_un.
-    let mut address: libc::sockaddr_un = unsafe { mem::zeroed() };
-    address.sun_family = libc::AF_UNIX as libc::sa_family_t;
-    let bytes = path.as_bytes_with_nul();
-    if bytes.len() > address.sun_path.len() {
-        return Err(io::ErrorKind::InvalidFilename.into());
-    }
-    for (into, &byte) in address.sun_path.iter_mut().zip(bytes) {
-        *into = byte as libc::c_char;
-    }
-    Ok((address, (mem::offset_of!(libc::sockaddr_un, sun_path) + bytes.len()) as libc::socklen_t))
+/// Whether somebody listens to a socket; when in doubt, yes.
+fn listens(path: &str) -> io::Result<bool> {
+    let probe = WatchedFd::adopt(kernel::socket()?)?;
+    let fd = probe.get().ok_or(io::ErrorKind::BrokenPipe)?;
+    Ok(!kernel::connect(fd, path).is_err_and(|error| error.raw_os_error() == Some(libc::ECONNREFUSED)))
 }
 
 #[cfg(test)]

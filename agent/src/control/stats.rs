@@ -1,14 +1,12 @@
 //! Reading jemalloc's statistics into the wire type.
 
-use super::mallctl::{self, MallctlError, Mib};
-use super::{kernel, process};
+use super::mallctl::{self, ALL_ARENAS, MallctlError, Mib};
+use super::process;
 use crate::allocator::OwnArena;
+use crate::kernel;
 use offheap_wire::{ArenaStats, BinStats, LargeStats, Stats};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
-
-/// Index under which jemalloc adds up all arenas (`MALLCTL_ARENAS_ALL`).
-const ALL_ARENAS: usize = 4096;
 
 /// A reading this young is handed out again: an epoch can take long with thousands of arenas.
 const COALESCE: Duration = Duration::from_millis(50);
@@ -35,16 +33,9 @@ impl StatsReader {
     }
 }
 
-/// Makes jemalloc compute its statistics anew; they stand still otherwise.
-pub(crate) fn advance_epoch() -> Result<(), MallctlError> {
-    // SAFETY: `epoch` is a u64; any write advances it.
-    unsafe { mallctl::write("epoch", 1u64) }
-}
-
 /// One size in bytes. `None` when this jemalloc does not know it.
 pub(crate) fn size(name: &str) -> Option<u64> {
-    // SAFETY: the callers name controls of type size_t.
-    unsafe { mallctl::read::<usize>(name) }.ok().map(|value| value as u64)
+    mallctl::read::<usize>(name).ok().map(|value| value as u64)
 }
 
 /// Bytes that the agent itself holds. As of the last epoch.
@@ -56,7 +47,7 @@ pub(crate) fn own_bytes() -> u64 {
 }
 
 fn read_now() -> Result<Stats, MallctlError> {
-    advance_epoch()?;
+    mallctl::advance_epoch()?;
     let bin_classes = bin_classes();
     let arena_count = unsigned("arenas.narenas").unwrap_or(0);
     let arenas = read_arenas(arena_count as usize, &bin_classes);
@@ -64,7 +55,7 @@ fn read_now() -> Result<Stats, MallctlError> {
     Ok(Stats {
         schema: "offheap.stats/1".into(),
         taken_at: Some(process::now()),
-        jemalloc_version: mallctl::read_text("version").ok(),
+        jemalloc_version: mallctl::version(),
         allocated: size("stats.allocated"),
         active: size("stats.active"),
         metadata: size("stats.metadata"),
@@ -98,14 +89,11 @@ fn bin_classes() -> Vec<BinClass> {
         return Vec::new();
     };
     let class = |index: usize| {
-        // SAFETY: size_t, u32 and size_t, as the manual says.
-        unsafe {
-            Some(BinClass {
-                size: size.at(&[(2, index)]).read::<usize>()? as u64,
-                nregs: u64::from(nregs.at(&[(2, index)]).read::<u32>()?),
-                slab_size: slab_size.at(&[(2, index)]).read::<usize>()? as u64,
-            })
-        }
+        Some(BinClass {
+            size: size.at(&[(2, index)]).read::<usize>()? as u64,
+            nregs: u64::from(nregs.at(&[(2, index)]).read::<u32>()?),
+            slab_size: slab_size.at(&[(2, index)]).read::<usize>()? as u64,
+        })
     };
     (0..count as usize).map_while(class).collect()
 }
@@ -116,19 +104,16 @@ fn read_bins(classes: &[BinClass]) -> Vec<BinStats> {
     let (nonfull, nmalloc, ndalloc) = (mib("nonfull_slabs"), mib("nmalloc"), mib("ndalloc"));
     let bin = |(index, class): (usize, &BinClass)| {
         let here = |mib: &Option<Mib>| Some(mib.as_ref()?.at(&[(2, ALL_ARENAS), (4, index)]));
-        // SAFETY: the first three are size_t, the others u64.
-        unsafe {
-            Some(BinStats {
-                size: class.size,
-                nregs: class.nregs,
-                slab_size: class.slab_size,
-                curregs: here(&curregs)?.read::<usize>()? as u64,
-                curslabs: here(&curslabs)?.read::<usize>()? as u64,
-                nonfull_slabs: here(&nonfull).and_then(|mib| mib.read::<usize>()).map(|count| count as u64),
-                nmalloc: here(&nmalloc).and_then(|mib| mib.read::<u64>()),
-                ndalloc: here(&ndalloc).and_then(|mib| mib.read::<u64>()),
-            })
-        }
+        Some(BinStats {
+            size: class.size,
+            nregs: class.nregs,
+            slab_size: class.slab_size,
+            curregs: here(&curregs)?.read::<usize>()? as u64,
+            curslabs: here(&curslabs)?.read::<usize>()? as u64,
+            nonfull_slabs: here(&nonfull).and_then(|mib| mib.read::<usize>()).map(|count| count as u64),
+            nmalloc: here(&nmalloc).and_then(|mib| mib.read::<u64>()),
+            ndalloc: here(&ndalloc).and_then(|mib| mib.read::<u64>()),
+        })
     };
     classes.iter().enumerate().map_while(bin).collect()
 }
@@ -140,15 +125,12 @@ fn read_large() -> Vec<LargeStats> {
     let (current, nmalloc, ndalloc) = (mib("curlextents"), mib("nmalloc"), mib("ndalloc"));
     let class = |index: usize| {
         let here = |mib: &Option<Mib>| Some(mib.as_ref()?.at(&[(2, ALL_ARENAS), (4, index)]));
-        // SAFETY: the first two are size_t, the others u64.
-        unsafe {
-            Some(LargeStats {
-                size: size.as_ref()?.at(&[(2, index)]).read::<usize>()? as u64,
-                curlextents: here(&current)?.read::<usize>()? as u64,
-                nmalloc: here(&nmalloc).and_then(|mib| mib.read::<u64>()),
-                ndalloc: here(&ndalloc).and_then(|mib| mib.read::<u64>()),
-            })
-        }
+        Some(LargeStats {
+            size: size.as_ref()?.at(&[(2, index)]).read::<usize>()? as u64,
+            curlextents: here(&current)?.read::<usize>()? as u64,
+            nmalloc: here(&nmalloc).and_then(|mib| mib.read::<u64>()),
+            ndalloc: here(&ndalloc).and_then(|mib| mib.read::<u64>()),
+        })
     };
     (0..count as usize)
         .map_while(class)
@@ -193,21 +175,16 @@ fn read_arenas(count: usize, classes: &[BinClass]) -> Vec<ArenaStats> {
 }
 
 fn read_arena(index: usize, mibs: &ArenaMibs, classes: &[BinClass]) -> Option<ArenaStats> {
-    // SAFETY: a bool.
-    let initialized = unsafe { mibs.initialized.as_ref()?.at(&[(1, index)]).read::<bool>() };
-    if initialized != Some(true) {
+    if mibs.initialized.as_ref()?.at(&[(1, index)]).read() != Some(true) {
         return None;
     }
     let page = process_page();
     let field = |number: usize| Some(mibs.fields[number].as_ref()?.at(&[(2, index)]));
-    // SAFETY: size_t, except nthreads (unsigned) and the decay times (ssize_t), which are read below.
-    let bytes = |number: usize| unsafe { field(number)?.read::<usize>() }.map(|value| value as u64);
-    // SAFETY: ssize_t.
-    let signed = |number: usize| unsafe { field(number)?.read::<isize>() }.map(|value| value as i64);
+    let bytes = |number: usize| field(number)?.read::<usize>().map(|value| value as u64);
+    let signed = |number: usize| field(number)?.read::<isize>().map(|value| value as i64);
     Some(ArenaStats {
         index: index as u32,
-        // SAFETY: unsigned.
-        nthreads: unsafe { field(0).and_then(|mib| mib.read::<u32>()) }.map(u64::from),
+        nthreads: field(0).and_then(|mib| mib.read::<u32>()).map(u64::from),
         small_allocated: bytes(1),
         large_allocated: bytes(2),
         active: bytes(3).map(|pages| pages * page),
@@ -230,9 +207,7 @@ fn slab_waste(arena: usize, mibs: &ArenaMibs, classes: &[BinClass]) -> Option<u6
     let (curregs, curslabs) = (mibs.curregs.as_ref()?, mibs.curslabs.as_ref()?);
     classes.iter().enumerate().try_fold(0u64, |sum, (bin, class)| {
         let at = [(2, arena), (4, bin)];
-        // SAFETY: both are size_t.
-        let (regs, slabs) =
-            unsafe { (curregs.at(&at).read::<usize>()? as u64, curslabs.at(&at).read::<usize>()? as u64) };
+        let (regs, slabs) = (curregs.at(&at).read::<usize>()? as u64, curslabs.at(&at).read::<usize>()? as u64);
         Some(sum + (slabs * class.slab_size).saturating_sub(regs * class.size))
     })
 }
@@ -242,8 +217,7 @@ fn process_page() -> u64 {
 }
 
 fn unsigned(name: &str) -> Option<u64> {
-    // SAFETY: the callers name controls of type unsigned.
-    unsafe { mallctl::read::<u32>(name) }.ok().map(u64::from)
+    mallctl::read::<u32>(name).ok().map(u64::from)
 }
 
 #[cfg(test)]

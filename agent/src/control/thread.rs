@@ -1,13 +1,13 @@
 //! Threads of the agent.
 
 use super::profile::fork_gate;
-use super::{kernel, mallctl, own_table};
-use crate::allocator;
+use super::{mallctl, own_table};
 use crate::boundary::contain;
-use crate::hot;
+use crate::{allocator, hot, kernel};
 use std::ffi::{CStr, c_void};
 use std::io;
 use std::mem::ManuallyDrop;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::*};
 
@@ -71,8 +71,7 @@ pub(crate) fn spawn_quietly(name: &'static CStr, body: impl FnOnce() + Send + 's
     let start = Box::into_raw(Box::new((start, ended)));
     let blocked = SignalsBlocked::new();
     let gate = fork_gate();
-    let stack_bytes =
-        STACK_BYTES.saturating_add(hot::thread_local_bytes()).next_multiple_of(kernel::page_size() as usize);
+    let stack_bytes = STACK_BYTES.saturating_add(thread_local_bytes()).next_multiple_of(kernel::page_size() as usize);
     drop(gate);
     // SAFETY: the attributes are initialised before they are used and destroyed once; `begin` takes what it is given.
     let (error, id) = unsafe {
@@ -90,6 +89,18 @@ pub(crate) fn spawn_quietly(name: &'static CStr, body: impl FnOnce() + Send + 's
         return Err(io::Error::from_raw_os_error(error));
     }
     Ok(Thread { id, has_ended })
+}
+
+/// Bytes of thread-local storage that each new thread gets at least: those of the images that are loaded.
+fn thread_local_bytes() -> usize {
+    let mut bytes = 0_usize;
+    hot::for_each_image(|image| {
+        for header in image.headers(libc::PT_TLS) {
+            bytes = bytes.saturating_add(header.p_memsz as usize).saturating_add(header.p_align as usize);
+        }
+        ControlFlow::Continue(())
+    });
+    bytes
 }
 
 type Start = Box<dyn FnOnce() + Send>;

@@ -6,53 +6,46 @@
 //! something else is the host's, and is neither used nor closed.
 
 use super::own_table;
+use crate::kernel;
+use std::ffi::CStr;
+use std::fs::File;
 use std::io;
-use std::mem::MaybeUninit;
-use std::os::fd::RawFd;
+use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::Relaxed};
 
 /// Preferred lowest number.
-const HIGH: libc::c_int = 800;
+const HIGH: RawFd = 800;
 
 /// A descriptor, in the host's table with the identity it had when it was made.
 pub(crate) struct WatchedFd {
-    fd: RawFd,
+    /// None only while it is dropped.
+    fd: Option<OwnedFd>,
     /// None in the agent's own table.
-    inode: Option<u64>,
+    identity: Option<u64>,
     registered: Option<usize>,
 }
 
 impl WatchedFd {
-    /// Takes over `fd`, moving it to a high number if the limit allows.
-    ///
-    /// # Safety
-    /// `fd` was just made by the caller and is owned by nobody else.
-    pub(crate) unsafe fn adopt(fd: RawFd) -> io::Result<Self> {
-        // SAFETY: by the contract.
-        let fd = unsafe { moved_up(fd) };
+    /// Takes over a descriptor, moving it to a high number if the limit allows.
+    pub(crate) fn adopt(fd: OwnedFd) -> io::Result<Self> {
+        let fd = moved_up(fd);
         if own_table::is_own() {
-            return Ok(Self { fd, inode: None, registered: None });
+            return Ok(Self::in_own_table(fd));
         }
-        let Some(inode) = inode(fd) else {
-            let error = io::Error::last_os_error();
-            // SAFETY: as above.
-            unsafe { libc::close(fd) };
-            return Err(error);
-        };
-        Ok(Self { fd, inode: Some(inode), registered: register(fd, inode) })
+        let identity = kernel::identity(fd.as_raw_fd()).ok_or_else(io::Error::last_os_error)?;
+        let registered = register(fd.as_raw_fd(), identity);
+        Ok(Self { fd: Some(fd), identity: Some(identity), registered })
     }
 
-    /// The same descriptor in the agent's own table, after a copy was left in the host's.
-    ///
-    /// # Safety
-    /// `fd` is open in the table of this thread, which is the agent's own, and owned by nobody else there.
-    pub(crate) unsafe fn in_own_table(fd: RawFd) -> Self {
-        Self { fd, inode: None, registered: None }
+    /// The same for one that stands in the agent's own table.
+    pub(crate) fn in_own_table(fd: OwnedFd) -> Self {
+        Self { fd: Some(fd), identity: None, registered: None }
     }
 
     /// The number, if it still names what it named at first.
     pub(crate) fn get(&self) -> Option<RawFd> {
-        (self.inode.is_none() || inode(self.fd) == self.inode).then_some(self.fd)
+        let fd = self.fd.as_ref()?.as_raw_fd();
+        (self.identity.is_none() || kernel::identity(fd) == self.identity).then_some(fd)
     }
 }
 
@@ -61,63 +54,50 @@ impl Drop for WatchedFd {
         if let Some(slot) = self.registered {
             OPEN[slot].fd.store(-1, Relaxed);
         }
-        if self.get().is_some() {
-            // SAFETY: still the descriptor that `adopt` took over.
-            unsafe { libc::close(self.fd) };
+        let is_still_ours = self.get().is_some();
+        if let Some(fd) = self.fd.take()
+            && !is_still_ours
+        {
+            // Somebody closed it; the number is free, or names something of the host's.
+            let _ = fd.into_raw_fd();
         }
     }
+}
+
+/// An empty file that lives in memory. It is in use for moments only, and so not watched.
+pub(super) fn memory_file(name: &CStr) -> io::Result<File> {
+    Ok(moved_up(kernel::memory_file(name)?).into())
 }
 
 /// The same under a high number, if the limit allows, and else as it is. In the agent's own table it only stays clear of
 /// standard error, into which somebody might write.
-///
-/// # Safety
-/// `fd` was just made by the caller and is owned by nobody else.
-pub(crate) unsafe fn moved_up(fd: RawFd) -> RawFd {
+fn moved_up(fd: OwnedFd) -> OwnedFd {
     let lowest = if own_table::is_own() { libc::STDERR_FILENO + 1 } else { HIGH.min(highest_reasonable()) };
-    if fd >= lowest {
+    if fd.as_raw_fd() >= lowest {
         return fd;
     }
-    // SAFETY: duplicates and closes a descriptor that is the caller's.
-    unsafe {
-        let high = libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, lowest);
-        if high < 0 {
-            return fd;
-        }
-        libc::close(fd);
-        high
-    }
+    kernel::duplicate(&fd, lowest).unwrap_or(fd)
 }
 
 /// Below the soft limit, with room above for the connections.
-fn highest_reasonable() -> libc::c_int {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: fills in a struct of ours.
-    unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
-    libc::c_int::try_from(limit.rlim_cur.min(1 << 20) / 4 * 3).unwrap_or(HIGH)
-}
-
-/// Sockets, memory files and pipes have an inode number of their own each.
-fn inode(fd: RawFd) -> Option<u64> {
-    let mut stat = MaybeUninit::<libc::stat>::uninit();
-    // SAFETY: fills in a struct of ours, which is read only on success.
-    (unsafe { libc::fstat(fd, stat.as_mut_ptr()) } == 0).then(|| unsafe { stat.assume_init() }.st_ino)
+fn highest_reasonable() -> RawFd {
+    RawFd::try_from(kernel::descriptors_max().min(1 << 20) / 4 * 3).unwrap_or(HIGH)
 }
 
 const OPEN_MAX: usize = 256;
 
 /// What a forked child has to close: it would otherwise keep the parent's socket alive after the parent's death.
-static OPEN: [OpenFd; OPEN_MAX] = [const { OpenFd { fd: AtomicI32::new(-1), inode: AtomicU64::new(0) } }; OPEN_MAX];
+static OPEN: [OpenFd; OPEN_MAX] = [const { OpenFd { fd: AtomicI32::new(-1), identity: AtomicU64::new(0) } }; OPEN_MAX];
 
 struct OpenFd {
     /// -1 free, -2 being filled in.
     fd: AtomicI32,
-    inode: AtomicU64,
+    identity: AtomicU64,
 }
 
-fn register(fd: RawFd, inode: u64) -> Option<usize> {
+fn register(fd: RawFd, identity: u64) -> Option<usize> {
     let slot = OPEN.iter().position(|open| open.fd.compare_exchange(-1, -2, Relaxed, Relaxed).is_ok())?;
-    OPEN[slot].inode.store(inode, Relaxed);
+    OPEN[slot].identity.store(identity, Relaxed);
     OPEN[slot].fd.store(fd, Relaxed);
     Some(slot)
 }
@@ -126,7 +106,7 @@ fn register(fd: RawFd, inode: u64) -> Option<usize> {
 pub(crate) fn close_all_in_child() {
     for open in &OPEN {
         let fd = open.fd.swap(-1, Relaxed);
-        if fd >= 0 && inode(fd) == Some(open.inode.load(Relaxed)) {
+        if fd >= 0 && kernel::identity(fd) == Some(open.identity.load(Relaxed)) {
             // SAFETY: the parent's agent opened it, and no thread of this process uses it.
             unsafe { libc::close(fd) };
         }
@@ -138,8 +118,7 @@ mod tests {
     use super::*;
 
     fn socket() -> WatchedFd {
-        // SAFETY: a fresh socket, given away at once.
-        unsafe { WatchedFd::adopt(libc::socket(libc::AF_UNIX, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0)) }.unwrap()
+        WatchedFd::adopt(kernel::socket().unwrap()).unwrap()
     }
 
     #[test]
@@ -155,7 +134,7 @@ mod tests {
         }
         assert_eq!(watched.get(), None);
         drop(watched);
-        assert!(inode(fd).is_some(), "the host's descriptor was closed");
+        assert!(kernel::identity(fd).is_some(), "the host's descriptor was closed");
         // SAFETY: ours to close here.
         unsafe { libc::close(fd) };
     }
@@ -164,8 +143,8 @@ mod tests {
     fn dropping_closes() {
         let watched = socket();
         let fd = watched.get().unwrap();
-        let inode_before = inode(fd);
+        let before = kernel::identity(fd);
         drop(watched);
-        assert!(inode(fd).is_none() || inode(fd) != inode_before);
+        assert!(kernel::identity(fd).is_none() || kernel::identity(fd) != before);
     }
 }

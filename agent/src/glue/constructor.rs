@@ -1,7 +1,7 @@
 //! The agent's beginning and end.
 
-use super::environment::{self, Environment};
-use super::{fork, sandbox};
+use super::environment::Environment;
+use super::{fork, next, preload, sandbox};
 use crate::allocator::OwnArena;
 use crate::boundary::contain;
 use crate::control::{self, Agent, Log, say};
@@ -39,14 +39,14 @@ unsafe extern "C" fn destructor() {
 }
 
 /// # Safety
-/// As for [`environment::leave_preload`].
+/// As for [`preload::leave`].
 unsafe fn begin(envp: *mut *mut c_char) {
     sandbox::resolve();
     if envp.is_null() {
         return;
     }
     // SAFETY: by the contract.
-    let environment = Environment::read(unsafe { variables(envp) });
+    let environment = Environment::read(unsafe { preload::variables(envp) });
     if environment.log {
         Log::enable();
     }
@@ -54,7 +54,7 @@ unsafe fn begin(envp: *mut *mut c_char) {
         let own_path = own_path();
         // SAFETY: by the contract.
         unsafe {
-            environment::leave_preload(envp, |part| {
+            preload::leave(envp, |part| {
                 own_path.as_deref() == Some(part)
                     || part.rsplit(|&b| b == b'/').next() == Some(AGENT_FILE_NAME.as_bytes())
             });
@@ -93,23 +93,6 @@ fn profile(agent: &Agent, environment: &Environment) {
     }
 }
 
-/// # Safety
-/// `envp` is a null-terminated list of strings.
-unsafe fn variables<'a>(envp: *mut *mut c_char) -> impl Iterator<Item = &'a [u8]> {
-    let mut entry = envp;
-    std::iter::from_fn(move || {
-        // SAFETY: by the contract; the iterator ends at the null and is not used after.
-        unsafe {
-            if (*entry).is_null() {
-                return None;
-            }
-            let text = CStr::from_ptr(*entry).to_bytes();
-            entry = entry.add(1);
-            Some(text)
-        }
-    })
-}
-
 /// Path of this library as the loader has it.
 fn own_path() -> Option<Vec<u8>> {
     let own = (&raw const crate::ALLOCATOR).cast();
@@ -124,7 +107,5 @@ fn own_path() -> Option<Vec<u8>> {
 
 /// Whether the host's calls to `malloc` arrive here. An executable that defines its own comes first in the search.
 pub(super) fn malloc_is_ours() -> bool {
-    // SAFETY: looks a name up.
-    let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"malloc".as_ptr()) };
-    std::ptr::eq(found, tikv_jemalloc_sys::malloc as *const libc::c_void)
+    std::ptr::eq(next::first(c"malloc"), tikv_jemalloc_sys::malloc as *const libc::c_void)
 }

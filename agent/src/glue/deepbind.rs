@@ -7,6 +7,7 @@
 //!
 //! The function leaves by a jump and not by a call: `dlopen` looks at its return address to find the caller's search path.
 
+use super::next::next;
 use std::ffi::c_void;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
@@ -74,8 +75,7 @@ pub(crate) unsafe extern "C" fn dlopen() {
 
 #[cfg_attr(test, allow(dead_code))]
 extern "C" fn find_next() -> *const c_void {
-    // SAFETY: looks a name up.
-    let found = unsafe { libc::dlsym(libc::RTLD_NEXT, c"dlopen".as_ptr()) };
+    let found = next(c"dlopen");
     if found.is_null() {
         // A host that can call `dlopen` has one; but never jump to nowhere.
         return refuse as *const c_void;

@@ -6,6 +6,7 @@
 //! The function leaves by a jump and not by a call: libc unwinds the stack from it, and a frame of this library's would
 //! be in the way.
 
+use super::next::next;
 use crate::boundary::contain;
 use crate::control;
 use std::ffi::c_void;
@@ -57,8 +58,7 @@ extern "C" fn leave() -> *const c_void {
     if is_first && !LEFT.swap(true, Relaxed) {
         let _ = contain(control::end_with_the_host);
     }
-    // SAFETY: looks a name up.
-    let found = unsafe { libc::dlsym(libc::RTLD_NEXT, c"pthread_exit".as_ptr()) };
+    let found = next(c"pthread_exit");
     if found.is_null() { end_thread as *const c_void } else { found.cast_const() }
 }
 

@@ -3,9 +3,8 @@
 //! Some namespaces can only be entered by a process of one thread, and the agent's would be a second. So these two
 //! functions of libc are interposed: the agent's threads end before such a call and are started again after it.
 
-use crate::boundary::contain;
+use super::errno;
 use crate::control;
-use std::cell::Cell;
 use std::ffi::{c_int, c_long};
 
 /// What the kernel refuses to a process with several threads.
@@ -38,22 +37,14 @@ pub(crate) unsafe extern "C" fn setns(fd: c_int, kind: c_int) -> c_int {
     answer(kind == 0 || kind & SETNS_ALONE != 0, call)
 }
 
+#[inline(always)]
 fn answer(alone: bool, call: impl Fn() -> c_long) -> c_int {
-    let made = Cell::new(None);
-    let call_keeping_errno = || {
-        let result = call();
-        // SAFETY: this thread's errno.
-        made.set(Some((result, unsafe { *libc::__errno_location() })));
+    let result = if alone {
+        errno::make_once(call, |call| {
+            control::alone(call);
+        })
+    } else {
+        call()
     };
-    if alone {
-        let _ = contain(|| control::alone(call_keeping_errno));
-    }
-    // An agent that panics must not keep the host from its call, nor make it twice.
-    if made.get().is_none() {
-        call_keeping_errno();
-    }
-    let (result, errno) = made.get().unwrap_or((-1, libc::EPERM));
-    // SAFETY: as above.
-    unsafe { *libc::__errno_location() = errno };
     result as c_int
 }

@@ -9,6 +9,7 @@
 //! always where the host's `malloc` is not the agent's, which is the case when an executable defines its own.
 
 use super::constructor::malloc_is_ours as look_up_malloc;
+use super::next::next;
 use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use tikv_jemalloc_sys as sys;
@@ -28,7 +29,11 @@ macro_rules! allocate {
                 }
             }
             const NAME: &CStr = name(concat!(stringify!($name), "\0"));
-            let Some(next) = next(NAME) else { return std::ptr::null_mut() };
+            // Looked up each time: it is the way of those whose memory has run out.
+            let next = next(NAME);
+            if next.is_null() {
+                return std::ptr::null_mut();
+            }
             // SAFETY: the operator of this very name, which has this type. It may throw through this frame, which holds
             // nothing.
             unsafe {
@@ -46,9 +51,8 @@ macro_rules! release {
         #[allow(non_snake_case)]
         unsafe extern "C" fn $name(ptr: *mut c_void $(, $more: $kind)*) {
             const NAME: &CStr = name(concat!(stringify!($name), "\0"));
-            if !malloc_is_ours()
-                && let Some(next) = next(NAME)
-            {
+            let next = if malloc_is_ours() { std::ptr::null_mut() } else { next(NAME) };
+            if !next.is_null() {
                 // SAFETY: the operator of this very name, which has this type.
                 return unsafe {
                     let next: unsafe extern "C" fn(*mut c_void $(, $kind)*) = std::mem::transmute(next);
@@ -127,11 +131,4 @@ const fn name(text: &'static str) -> &'static CStr {
         Ok(name) => name,
         Err(_) => panic!("evaluated while this is compiled"),
     }
-}
-
-/// The next function of this name in the search. Looked up each time: it is the way of those whose memory has run out.
-fn next(name: &CStr) -> Option<*mut c_void> {
-    // SAFETY: looks a name up.
-    let found = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };
-    (!found.is_null()).then_some(found)
 }

@@ -9,9 +9,10 @@
 //! C; on both architectures variadic integers travel like others, so they are declared here with all they can have. One
 //! that is not given is whatever is in its place, and the kernel does not look at it.
 
+use super::errno;
+use super::next::next;
 use crate::boundary::contain;
 use crate::control;
-use std::cell::Cell;
 use std::ffi::{c_int, c_long, c_ulong, c_void};
 use std::mem;
 use std::ptr;
@@ -27,10 +28,8 @@ static NEXT_SYSCALL: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
 
 /// Looks up what is interposed. From the constructor.
 pub(super) fn resolve() {
-    for (next, name) in [(&NEXT_PRCTL, c"prctl"), (&NEXT_SYSCALL, c"syscall")] {
-        // SAFETY: looks a name up.
-        next.store(unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) }, Relaxed);
-    }
+    NEXT_PRCTL.store(next(c"prctl"), Relaxed);
+    NEXT_SYSCALL.store(next(c"syscall"), Relaxed);
 }
 
 /// As in the manual.
@@ -107,26 +106,15 @@ fn enter<R: Copy + Into<i64>>(deadly: bool, call: impl Fn() -> R) -> R {
     if !deadly {
         return call();
     }
-    let made = Cell::new(None);
-    let call_keeping_errno = || {
-        let result = call();
-        // SAFETY: this thread's errno.
-        made.set(Some((result, unsafe { *libc::__errno_location() })));
-        result
-    };
-    let _ = contain(|| control::retire_for(call_keeping_errno, |&result| result.into() < 0));
-    // An agent that panics must not keep the host from its call, nor make it twice.
-    let Some((result, errno)) = made.get() else { return call() };
-    // SAFETY: as above.
-    unsafe { *libc::__errno_location() = errno };
-    result
+    errno::make_once(call, |call| {
+        control::retire_for(call, |&result| result.into() < 0);
+    })
 }
 
 /// Turns the kernel's answer into libc's.
 fn with_errno(answer: c_long) -> c_long {
     if (-4095..0).contains(&answer) {
-        // SAFETY: this thread's errno.
-        unsafe { *libc::__errno_location() = -answer as c_int };
+        errno::set(-answer as c_int);
         return -1;
     }
     answer
@@ -253,10 +241,10 @@ mod tests {
         unsafe {
             assert_eq!(syscall(libc::SYS_getpid, 0, 0, 0, 0, 0, 0), c_long::from(libc::getpid()));
             assert_eq!(syscall(libc::SYS_close, -1, 0, 0, 0, 0, 0), -1);
-            assert_eq!(*libc::__errno_location(), libc::EBADF);
+            assert_eq!(errno::get(), libc::EBADF);
             assert_eq!(prctl(libc::PR_GET_DUMPABLE, 0, 0, 0, 0), libc::prctl(libc::PR_GET_DUMPABLE));
             assert_eq!(prctl(-1, 0, 0, 0, 0), -1);
-            assert_eq!(*libc::__errno_location(), libc::EINVAL);
+            assert_eq!(errno::get(), libc::EINVAL);
         }
     }
 }

@@ -100,16 +100,11 @@ impl<'a> Pclntab<'a> {
 
 /// Finds Go's text in an image; `None` when it has no table that this code knows.
 ///
-/// # Safety
-/// The ranges are mapped and stay so during the call.
-pub(crate) unsafe fn find(sections: &GoSections) -> Option<GoText> {
-    // SAFETY: by the contract of this function.
-    let table = Pclntab::parse(unsafe { slice(&sections.pclntab) })?;
+/// `memory` gives the bytes in a range of addresses, if they are the image's.
+pub(crate) fn find<'m>(sections: &GoSections, memory: impl Fn(&Range<u64>) -> Option<&'m [u8]>) -> Option<GoText> {
+    let table = Pclntab::parse(memory(&sections.pclntab)?)?;
     let text_start = match table.text_start {
-        0 => sections.data.iter().find_map(|data| {
-            // SAFETY: by the contract of this function.
-            text_start_in(unsafe { slice(data) }, sections.pclntab.start, &table)
-        })?,
+        0 => sections.data.iter().find_map(|data| text_start_in(memory(data)?, sections.pclntab.start, &table))?,
         start => start,
     };
     let end = text_start.checked_add(table.entry(table.function_count)?)?;
@@ -192,15 +187,6 @@ pub(crate) fn sections(bias: u64, read: impl Fn(u64, usize) -> Option<Vec<u8>>) 
     (!found.pclntab.is_empty()).then_some(found)
 }
 
-/// # Safety
-/// The range is mapped and stays so for `'a`.
-unsafe fn slice<'a>(range: &Range<u64>) -> &'a [u8] {
-    let bytes = range.end.saturating_sub(range.start) as usize;
-    // SAFETY: by the contract. Not guaranteed: that writable data does not change while it is read; it is compared
-    // word by word, and the words looked for are constant.
-    unsafe { std::slice::from_raw_parts(range.start as *const u8, bytes) }
-}
-
 fn read_u16(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_le_bytes(bytes.get(at..at.checked_add(2)?)?.try_into().ok()?))
 }
@@ -238,15 +224,15 @@ mod tests {
         bytes
     }
 
-    fn range_of(bytes: &[u8]) -> Range<u64> {
-        bytes.as_ptr() as u64..bytes.as_ptr() as u64 + bytes.len() as u64
+    /// Finds what is in a table at some address.
+    fn find_in(bytes: &[u8]) -> Option<GoText> {
+        let pclntab = 0x1000..0x1000 + bytes.len() as u64;
+        find(&GoSections { pclntab: pclntab.clone(), data: vec![] }, |range| (*range == pclntab).then_some(bytes))
     }
 
     #[test]
     fn text_and_root_from_the_header() {
-        let bytes = table(0x40_0000);
-        // SAFETY: the range is a live vector.
-        let go = unsafe { find(&GoSections { pclntab: range_of(&bytes), data: vec![] }) }.unwrap();
+        let go = find_in(&table(0x40_0000)).unwrap();
         assert_eq!(go.text, 0x40_0000..0x40_0018);
         assert!(go.contains(0x40_0018), "a call as the last instruction");
         assert!(!go.contains(0x40_0000));
@@ -256,28 +242,30 @@ mod tests {
     #[test]
     fn text_start_from_moduledata() {
         let bytes = table(0);
-        let pclntab = range_of(&bytes);
+        let pclntab = 0x1000..0x1000 + bytes.len() as u64;
         let mut data = vec![0u64; 40];
         data[3] = pclntab.start;
         data[4] = pclntab.start + 72;
         data[3 + 22] = 0x50_0000;
         let data = data.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<_>>();
-        // SAFETY: both ranges are live vectors.
-        let go = unsafe { find(&GoSections { pclntab, data: vec![range_of(&data)] }) }.unwrap();
-        assert_eq!(go.text.start, 0x50_0000);
+        let sections = GoSections { pclntab: pclntab.clone(), data: vec![0x8000..0x9000, 0x2000..0x2140] };
+        let go = find(&sections, |range| match range.start {
+            0x1000 => Some(&bytes[..]),
+            0x2000 => Some(&data[..]),
+            _ => None, // outside the image
+        });
+        assert_eq!(go.unwrap().text.start, 0x50_0000);
     }
 
     #[test]
     fn damaged_tables_are_refused() {
         let whole = table(0x40_0000);
+        assert!(find_in(&whole).is_some());
         for cut in 0..whole.len() {
-            let bytes = &whole[..cut];
-            // SAFETY: the range is part of a live vector.
-            let _ = unsafe { find(&GoSections { pclntab: range_of(bytes), data: vec![] }) };
+            let _ = find_in(&whole[..cut]);
         }
         let mut huge = whole.clone();
         huge[8..16].copy_from_slice(&u64::MAX.to_le_bytes());
-        // SAFETY: the range is a live vector.
-        assert_eq!(unsafe { find(&GoSections { pclntab: range_of(&huge), data: vec![] }) }, None);
+        assert_eq!(find_in(&huge), None);
     }
 }

@@ -5,7 +5,7 @@
 //! page suffices and then plain loads are safe. All others (what a corrupted frame pointer names) could vanish between a
 //! probe and a load, so they are copied by the kernel, which fails instead of faulting.
 
-use super::arch::page_size;
+use crate::kernel::page_size;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// Bytes copied at once from elsewhere.

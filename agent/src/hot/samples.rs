@@ -11,8 +11,9 @@
 //!
 //! A reset puts fresh tables in place and unmaps the old ones when no hook can be looking at them.
 
-use super::{clock, pages};
+use super::pages;
 use crate::boundary::contain;
+use crate::kernel;
 use offheap_wire::StackEnd;
 use std::ffi::c_void;
 use std::ptr;
@@ -63,7 +64,7 @@ struct Sample {
     thread: AtomicU32,
     size: AtomicU64,
     usable: AtomicU64,
-    /// [`clock::now_ns`].
+    /// [`kernel::now_ns`].
     at_ns: AtomicU64,
 }
 
@@ -173,7 +174,7 @@ impl Tables {
             sample.thread.store(thread_id(), Relaxed);
             sample.size.store(size, Relaxed);
             sample.usable.store(usable, Relaxed);
-            sample.at_ns.store(clock::now_ns(), Relaxed);
+            sample.at_ns.store(kernel::now_ns(), Relaxed);
             key.store(ptr, Release);
             self.live.fetch_add(1, Relaxed);
             return;

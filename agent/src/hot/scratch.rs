@@ -203,7 +203,7 @@ fn thread_hash() -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::super::modules::StartupImages;
+    use super::super::loader::StartupImages;
     use super::*;
 
     /// Guards: the pool, which is global.

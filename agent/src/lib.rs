@@ -7,7 +7,8 @@
 //! * [`control`]: ordinary code on the agent's own threads: statistics, dumps, the server.
 //! * [`glue`]: the life of the agent in its host: constructor, environment, fork, exit. Nobody imports it.
 //!
-//! [`boundary`] is what all three catch panics with where C calls them.
+//! Below them stand [`kernel`], its calls as safe functions, and [`boundary`], what all catch panics with where C calls
+//! them.
 //!
 //! `control` may import `hot`; `hot` imports neither of the others.
 

@@ -155,6 +155,10 @@ fn sweep(directory: &Path) {
 
 /// Removes a socket that nobody listens to. A live one, or anything else, is kept.
 fn remove_stale(path: &str) -> Result<(), SocketError> {
+    remove_stale_pausing(path, || std::thread::sleep(YOUNG_PAUSE))
+}
+
+fn remove_stale_pausing(path: &str, mut pause: impl FnMut()) -> Result<(), SocketError> {
     let failed = |error| SocketError::Io(path.to_owned(), error);
     let found = fs::symlink_metadata(path).map_err(failed)?;
     if !found.file_type().is_socket() {
@@ -168,7 +172,7 @@ fn remove_stale(path: &str) -> Result<(), SocketError> {
         if looks == 0 {
             return fs::remove_file(path).map_err(failed);
         }
-        std::thread::sleep(YOUNG_PAUSE);
+        pause();
     }
     Err(SocketError::Live(path.to_owned()))
 }
@@ -183,6 +187,7 @@ fn listens(path: &str) -> io::Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::fd::AsRawFd;
 
     fn scratch(name: &str) -> String {
         let path = std::env::temp_dir().join(format!("offheap-test-{}-{name}", std::process::id()));
@@ -203,6 +208,19 @@ mod tests {
         assert!(Path::new(&path).exists(), "another's socket was removed");
         remove(&path, second.inode);
         assert!(!Path::new(&path).exists());
+    }
+
+    #[test]
+    fn a_socket_whose_owner_is_about_to_listen_is_kept() {
+        let path = scratch("young");
+        let owner = kernel::socket().unwrap();
+        kernel::bind(owner.as_raw_fd(), &path).unwrap();
+        let outcome = remove_stale_pausing(&path, || kernel::listen(owner.as_raw_fd(), 1).unwrap());
+        assert!(matches!(outcome, Err(SocketError::Live(_))), "{outcome:?}");
+        drop(owner);
+        let mut pauses = 0;
+        remove_stale_pausing(&path, || pauses += 1).unwrap();
+        assert!(pauses > 0 && !Path::new(&path).exists());
     }
 
     #[test]

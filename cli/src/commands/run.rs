@@ -24,7 +24,7 @@ pub(crate) struct Args {
     /// Options of jemalloc, added to those of the environment
     #[arg(long, value_name = "CONF")]
     malloc_conf: Option<OsString>,
-    /// The agent's file, when it is not beside this program
+    /// The agent's file, when it is not beside this program; or set OFFHEAP_AGENT
     #[arg(long, value_name = "PATH")]
     agent: Option<PathBuf>,
     /// Command to start, with its arguments

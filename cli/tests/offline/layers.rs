@@ -116,3 +116,19 @@ fn the_agent_keeps_its_zones_apart() {
     });
     assert_eq!(faults, Vec::<String>::new());
 }
+
+/// `mod.rs` declares and re-exports; what does something has a file with a name of its own.
+#[test]
+fn a_mod_rs_is_a_table_of_contents() {
+    for of in ["src", "../symbolizer/src", "../agent/src"] {
+        for file in sources(&root(of)).iter().filter(|file| file.ends_with("mod.rs")) {
+            let text = std::fs::read_to_string(file).expect("a source file");
+            for (number, line) in text.lines().enumerate() {
+                let logic = ["fn ", "impl", "struct ", "enum ", "static ", "const ", "trait "];
+                let code = line.trim_start().trim_start_matches("pub ").trim_start_matches("pub(crate) ");
+                let is_logic = logic.iter().any(|word| code.starts_with(word));
+                assert!(!is_logic, "{}:{}: {line}", file.display(), number + 1);
+            }
+        }
+    }
+}

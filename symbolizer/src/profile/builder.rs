@@ -92,8 +92,9 @@ impl ProfileBuilder {
         id
     }
 
-    /// Add a location whatever others there are, for formats that number their locations themselves.
-    pub fn location_as_given(&mut self, location: Location) -> LocationId {
+    /// Add a location whatever others there are.
+    #[cfg(test)]
+    pub(crate) fn location_as_given(&mut self, location: Location) -> LocationId {
         let id = LocationId(self.profile.locations.len() as u32);
         self.profile.locations.push(location);
         id

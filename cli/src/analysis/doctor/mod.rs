@@ -5,22 +5,12 @@
 
 mod allocator;
 mod cpu;
+mod examine;
 mod facts;
 mod finding;
 mod memory;
 mod preload;
 
+pub(crate) use examine::examine;
 pub(crate) use facts::{AgentFacts, Facts};
 pub(crate) use finding::{Finding, Severity};
-
-/// Every finding, the most severe first.
-pub(crate) fn examine(facts: &Facts) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    memory::examine(facts, &mut findings);
-    cpu::examine(facts, &mut findings);
-    allocator::examine(facts, &mut findings);
-    preload::examine(facts, &mut findings);
-    // Stable: rules keep the order of their topics.
-    findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
-    findings
-}

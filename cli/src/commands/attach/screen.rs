@@ -89,7 +89,7 @@ fn show(
                 event::Event::Key(key) if key.kind != KeyEventKind::Release => match meaning(key) {
                     Key::Quit => return Ok(()),
                     Key::Ask(ask) => {
-                        state.message = said(ask).to_owned();
+                        state.say(said(ask).to_owned());
                         // The worker ends with this side of the channel.
                         let _ = asks.send(ask);
                     }

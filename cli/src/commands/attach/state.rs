@@ -63,14 +63,19 @@ pub(super) struct Site {
     pub(super) before: Option<i64>,
 }
 
+/// How many readings a message stays.
+const MESSAGE_READINGS: u64 = 5;
+
 /// Everything the screen shows.
 #[derive(Debug, Default)]
 pub(super) struct State {
     pub(super) subject: Subject,
     pub(super) history: History,
     pub(super) sites: Vec<Site>,
-    /// What happened last, for the bottom line.
+    /// What happened last, for the bottom line; empty when the keys stand there.
     pub(super) message: String,
+    /// Number of the reading at which the message appeared.
+    pub(super) said_at: u64,
     /// The host answers no more.
     pub(super) ended: bool,
     /// Readings so far.
@@ -102,6 +107,10 @@ impl State {
             Event::Observed(observation) => {
                 self.readings += 1;
                 self.history.push(*observation);
+                // The keys share the line with the message, and come back once it has been read.
+                if !self.ended && self.readings - self.said_at >= MESSAGE_READINGS {
+                    self.message.clear();
+                }
             }
             Event::Sites(sites) => {
                 let before = |name: &str| self.sites.iter().find(|site| site.name == name).map(|site| site.bytes);
@@ -110,12 +119,18 @@ impl State {
                     .map(|site| Site { before: before(&site.name), name: site.name, bytes: site.bytes })
                     .collect();
             }
-            Event::Message(text) => self.message = text,
+            Event::Message(text) => self.say(text),
             Event::Ended(text) => {
                 self.message = text;
                 self.ended = true;
             }
         }
+    }
+
+    /// Put a message on the bottom line.
+    pub(super) fn say(&mut self, text: String) {
+        self.message = text;
+        self.said_at = self.readings;
     }
 
     /// Something was recorded and can be shown.
@@ -129,7 +144,7 @@ impl State {
 
 #[cfg(test)]
 mod tests {
-    use super::{Event, History, KEPT, Site, State};
+    use super::{Event, History, KEPT, MESSAGE_READINGS, Site, State};
     use crate::observe::{Observation, SiteBytes};
     use offheap_wire::Stats;
 
@@ -155,6 +170,23 @@ mod tests {
         (0..2 * KEPT).for_each(|second| history.push(observation(second as f64, Some(second as u64))));
         let series = history.series(|o| o.stats.allocated);
         assert_eq!((series.len(), series[0]), (KEPT, KEPT as u64));
+    }
+
+    #[test]
+    fn a_message_gives_the_line_back_to_the_keys_but_the_end_stays() {
+        let mut state = State::default();
+        let read = |state: &mut State, times: u64| {
+            (0..times).for_each(|_| state.apply(Event::Observed(Box::new(observation(0.0, None)))));
+        };
+        read(&mut state, 7);
+        state.apply(Event::Message("written to x.pb.gz".into()));
+        read(&mut state, MESSAGE_READINGS - 1);
+        assert_eq!(state.message, "written to x.pb.gz");
+        read(&mut state, 1);
+        assert_eq!(state.message, "");
+        state.apply(Event::Ended("the process has ended".into()));
+        read(&mut state, 2 * MESSAGE_READINGS);
+        assert_eq!(state.message, "the process has ended");
     }
 
     #[test]

@@ -81,10 +81,12 @@ impl Chart<'_> {
     }
 
     fn axes(&self, svg: &mut String, top: f64, seconds: f64) {
+        // As many decimals as tell neighbouring marks apart.
+        let decimals = if top < 0.1 { 3 } else { 2 };
         for step in 0..=4 {
             let value = top * f64::from(step) / 4.0;
             let at = TOP + (1.0 - f64::from(step) / 4.0) * (HEIGHT - TOP - BOTTOM);
-            let label = if self.bytes { size::human(value as i128) } else { format!("{value:.2}") };
+            let label = if self.bytes { size::human(value as i128) } else { format!("{value:.decimals$}") };
             // Writing to a String does not fail.
             let _ = writeln!(
                 svg,
@@ -102,7 +104,7 @@ impl Chart<'_> {
                 5 => "end",
                 _ => "middle",
             };
-            let label = elapsed(seconds * share);
+            let label = elapsed(seconds * share, seconds);
             let _ =
                 writeln!(svg, "<text x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\">{label}</text>", HEIGHT - 6.0);
         }
@@ -171,8 +173,11 @@ fn colour(index: usize) -> &'static str {
     COLOURS[index % COLOURS.len()]
 }
 
-/// Time since the first reading.
-fn elapsed(seconds: f64) -> String {
+/// Time since the first reading, as finely as the marks of an axis of this length need it.
+fn elapsed(seconds: f64, span: f64) -> String {
+    if span < 10.0 && seconds > 0.0 {
+        return format!("{seconds:.1} s");
+    }
     let seconds = seconds.round() as u64;
     match seconds {
         0..60 => format!("{seconds} s"),
@@ -209,5 +214,20 @@ mod tests {
         assert_eq!(points.split(' ').count(), 2, "{points}");
         assert!(Chart { times: &[1.0], ..chart.clone() }.render().contains("One reading"));
         assert_eq!(Chart { times: &[], ..chart }.render(), "");
+    }
+
+    #[test]
+    fn marks_of_an_axis_differ() {
+        let marks = |span: f64, highest: f64| {
+            let lines = [Line { name: "index".into(), values: vec![Some(0.0), Some(highest)] }];
+            let svg = Chart { times: &[0.0, span], lines: &lines, stacked: false, bytes: false }.render();
+            let labels = svg.split("</text>").filter_map(|part| part.rsplit('>').next().map(str::to_owned));
+            labels.filter(|label| !label.trim().is_empty()).collect::<Vec<_>>()
+        };
+        for (span, highest) in [(0.9, 0.01), (3.0, 0.04), (9.0, 0.3), (11.0, 0.9), (59.0, 0.5), (7300.0, 0.5)] {
+            let all = marks(span, highest);
+            let distinct: std::collections::BTreeSet<_> = all.iter().collect();
+            assert_eq!((all.len(), distinct.len()), (11, 11), "{span} s, {highest}: {all:?}");
+        }
     }
 }

@@ -16,23 +16,37 @@ use std::ptr;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// Unwind rules by address. One of framehop's caches has a fixed number of places, too few for a large C++ program, in which
-/// rules were worked out again and again; so there are several.
-pub(super) struct HookCaches([CacheNative<FixedStorage>; CACHES]);
+/// Unwind rules by address. In one of framehop's caches each address has one place, and two that share it drive each other
+/// out: of a large C++ program a handful of pairs did, whose rules were then worked out at every sample. So there are several
+/// caches, and an address goes to the one that it was in last.
+pub(super) struct HookCaches {
+    caches: [CacheNative<FixedStorage>; WAYS],
+    /// By place, which address each cache has there: some of its bits. Where they lie, a rule is worked out again.
+    tags: [[u8; WAYS]; PLACES],
+    /// The cache to which the next new address goes.
+    next: usize,
+}
 
-const CACHES: usize = 4;
-/// Places in one of them.
-const PLACES: u64 = 509;
+const WAYS: usize = 4;
+/// Places in one of framehop's caches; an address has the one that its remainder names.
+const PLACES: usize = 509;
 
 impl HookCaches {
     fn new() -> Self {
-        Self(std::array::from_fn(|_| CacheNative::new_in()))
+        Self { caches: std::array::from_fn(|_| CacheNative::new_in()), tags: [[0; WAYS]; PLACES], next: 0 }
     }
 
-    /// The one for an address: together they are like one with as many times the places.
+    /// The one for an address.
     #[inline]
     pub(super) fn at(&mut self, address: u64) -> &mut CacheNative<FixedStorage> {
-        &mut self.0[(address / PLACES) as usize % CACHES]
+        let (place, tag) = ((address % PLACES as u64) as usize, (address / PLACES as u64) as u8);
+        let tags = &mut self.tags[place];
+        let way = tags.iter().position(|&known| known == tag).unwrap_or_else(|| {
+            self.next = (self.next + 1) % WAYS;
+            tags[self.next] = tag;
+            self.next
+        });
+        &mut self.caches[way]
     }
 }
 
@@ -248,6 +262,22 @@ mod tests {
         });
         publish(ModuleTable::of_generation(u64::MAX));
         assert!(POOL.retired.lock().unwrap().is_empty());
+    }
+
+    #[test]
+    fn addresses_of_one_place_do_not_drive_each_other_out() {
+        let mut caches = HookCaches::new();
+        let first = 0x5555_0123_4567;
+        let mut cache_of = |index: usize| ptr::from_mut(caches.at(first + (index * PLACES) as u64));
+        let together: Vec<_> = (0..WAYS).map(&mut cache_of).collect();
+        for index in 0..WAYS {
+            assert_eq!(together.iter().filter(|&&cache| cache == together[index]).count(), 1, "two in one cache");
+        }
+        // One more costs one of them its place, and nobody else's.
+        let newcomer = cache_of(WAYS);
+        assert!(together.contains(&newcomer));
+        let others = (0..WAYS).filter(|&index| together[index] != newcomer).collect::<Vec<_>>();
+        assert!(others.into_iter().all(|index| cache_of(index) == together[index]));
     }
 
     #[test]

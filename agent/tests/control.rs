@@ -102,6 +102,20 @@ fn profiling_starts_stops_resets_and_dumps() {
 }
 
 #[test]
+fn a_client_that_waits_to_be_told_is_told_to_go_on() {
+    let host = start(&[]);
+    let mut stream = UnixStream::connect(host.socket()).unwrap();
+    let head = "PUT /v1/mallctl/arena.0.dirty_decay_ms HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n";
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut told = [0; b"HTTP/1.1 100 Continue\r\n\r\n".len()];
+    stream.read_exact(&mut told).unwrap();
+    assert_eq!(&told, b"HTTP/1.1 100 Continue\r\n\r\n");
+    stream.write_all(b"777").unwrap();
+    let answer = read_answer(&mut stream);
+    assert_eq!((answer.status, answer.text().contains("777")), (200, true), "{}", answer.text());
+}
+
+#[test]
 fn clients_that_ask_at_once_share_one_table() {
     const CLIENTS: usize = 40;
     let mut host = start(&[("OFFHEAP_PROFILE", "10")]);

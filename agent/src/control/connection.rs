@@ -126,6 +126,15 @@ impl Connection {
             }
             match request::parse(received) {
                 Parsed::Incomplete => {}
+                Parsed::Expecting => {
+                    // An admitted one only; others get their answer instead. A full buffer cannot be: nothing was sent yet.
+                    if let Some(message) = self.refusal.take() {
+                        return self.respond(Response::error(403, message));
+                    }
+                    if let Err(error) = kernel::send(fd, b"HTTP/1.1 100 Continue\r\n\r\n") {
+                        return after(&error);
+                    }
+                }
                 Parsed::Whole(mut request) => {
                     if request.method == "HEAD" {
                         self.head_only = true;

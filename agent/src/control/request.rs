@@ -27,6 +27,8 @@ pub(crate) struct Request {
 pub(crate) enum Parsed {
     /// More bytes are needed.
     Incomplete,
+    /// The body is needed, which the client sends when it is told to go on.
+    Expecting,
     Whole(Request),
     /// Not a request that is served: the status and the message to answer.
     Bad(u16, String),
@@ -57,7 +59,8 @@ pub(crate) fn parse(bytes: &[u8]) -> Parsed {
         Some(None) => return Parsed::Bad(400, "Content-Length is not a number".into()),
     };
     let Some(body) = bytes.get(head_bytes..head_bytes + body_bytes) else {
-        return Parsed::Incomplete;
+        let expects = header("expect").is_some_and(|it| it.value.eq_ignore_ascii_case(b"100-continue"));
+        return if expects && bytes.len() == head_bytes { Parsed::Expecting } else { Parsed::Incomplete };
     };
     let Ok(body) = std::str::from_utf8(body) else {
         return Parsed::Bad(400, "the request body is not UTF-8 text".into());
@@ -124,6 +127,16 @@ mod tests {
             Parsed::Whole(request) => request,
             other => panic!("{other:?}"),
         }
+    }
+
+    #[test]
+    fn a_client_that_waits_to_be_told_is_seen() {
+        let head = b"POST /v1/triggers HTTP/1.1\r\nContent-Length: 2\r\nExpect: 100-Continue\r\n\r\n";
+        assert_eq!(parse(head), Parsed::Expecting);
+        assert_eq!(parse(&head[..head.len() - 1]), Parsed::Incomplete);
+        let with = |body: &[u8]| parse(&[head, body].concat());
+        assert_eq!(with(b"r"), Parsed::Incomplete, "it has gone on");
+        assert!(matches!(with(b"rs"), Parsed::Whole(_)));
     }
 
     #[test]

@@ -2,12 +2,10 @@
 
 #[cfg(target_arch = "aarch64")]
 mod aarch64;
-mod page;
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
 
 #[cfg(target_arch = "aarch64")]
 pub(super) use aarch64::*;
-pub(super) use page::page_size;
 #[cfg(target_arch = "x86_64")]
 pub(super) use x86_64::*;

@@ -2,8 +2,10 @@
 
 use super::profile::fork_gate;
 use super::{mallctl, own_table};
+use crate::allocator;
 use crate::boundary::contain;
-use crate::{allocator, hot, kernel};
+use crate::hot;
+use crate::kernel;
 use std::ffi::{CStr, c_void};
 use std::io;
 use std::mem::ManuallyDrop;

@@ -1,5 +1,7 @@
 //! Names for people.
 
+mod tidy;
+
 use cpp_demangle::{DemangleOptions, ParseOptions, Symbol};
 use std::borrow::Cow;
 use std::fmt::{self, Write};
@@ -53,7 +55,7 @@ fn cpp(name: &str) -> Option<String> {
     let symbol = Symbol::new_with_options(name, &parse).ok()?;
     let mut out = Bounded(String::new());
     symbol.structured_demangle(&mut out, &print).ok()?;
-    Some(out.0)
+    Some(tidy::tidy(name, out.0))
 }
 
 /// A string that refuses to outgrow [`DEMANGLED_MAX`].
@@ -89,6 +91,12 @@ mod tests {
             ("_Znwm", "operator new"),
             ("_ZdlPv", "operator delete"),
             ("_ZNSt6vectorIiSaIiEE9push_backEOi", "std::vector<int, std::allocator<int> >::push_back"),
+            ("_ZN4llvm15AnalysisManagerINS_6ModuleEJEEC1Ev", "llvm::AnalysisManager<llvm::Module>::AnalysisManager"),
+            ("_ZN4llvm11SmallVectorIcLj16EED2Ev", "llvm::SmallVector<char, 16u>::~SmallVector"),
+            (
+                "_ZZN4llvm10AsmPrinter16emitFunctionBodyEvENK3$_0clEj",
+                "llvm::AsmPrinter::emitFunctionBody()::$_0::operator()",
+            ),
             ("_Zzzz", "_Zzzz"),
             ("_R", "_R"),
             ("", ""),

@@ -112,6 +112,8 @@ pub(crate) struct Ledger {
     pub(crate) lazy_free: u64,
     /// Swapped out, not part of `rss`.
     pub(crate) swap: u64,
+    /// In pages of hugetlbfs, not part of `rss`.
+    pub(crate) hugetlb: u64,
     /// What jemalloc counts as resident without it ever having been touched, not part of `rss`.
     pub(crate) native_untouched: u64,
     /// The same of the Go heap.
@@ -174,6 +176,7 @@ pub(crate) fn of(readings: Readings<'_>) -> Ledger {
     draft.ledger.anon_huge_pages = total.anon_huge_pages;
     draft.ledger.lazy_free = total.lazy_free;
     draft.ledger.swap = total.swap;
+    draft.ledger.hugetlb = total.hugetlb;
 
     let files = owners.part(Kind::File);
     draft.row(

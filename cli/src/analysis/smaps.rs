@@ -39,6 +39,8 @@ pub(crate) struct Mapping {
     pub(crate) lazy_free: u64,
     /// Swapped out, not part of RSS.
     pub(crate) swap: u64,
+    /// In pages of hugetlbfs, which are not part of RSS either.
+    pub(crate) hugetlb: u64,
     /// `VmFlags` that tell owners apart; `None` where the kernel does not print them.
     pub(crate) flags: Option<Flags>,
 }
@@ -142,6 +144,7 @@ fn value(mapping: &mut Mapping, line: &str) -> Option<()> {
         "AnonHugePages" => mapping.anon_huge_pages = bytes,
         "LazyFree" => mapping.lazy_free = bytes,
         "Swap" => mapping.swap = bytes,
+        "Shared_Hugetlb" | "Private_Hugetlb" => mapping.hugetlb += bytes,
         _ => {}
     }
     Some(())

@@ -64,6 +64,8 @@ pub(crate) struct Part {
     pub(crate) anon_huge_pages: u64,
     /// Swapped out.
     pub(crate) swap: u64,
+    /// In pages of hugetlbfs, not resident by the kernel's count.
+    pub(crate) hugetlb: u64,
 }
 
 impl Part {
@@ -75,6 +77,7 @@ impl Part {
         self.lazy_free += mapping.lazy_free;
         self.anon_huge_pages += mapping.anon_huge_pages;
         self.swap += mapping.swap;
+        self.hugetlb += mapping.hugetlb;
     }
 }
 
@@ -121,6 +124,7 @@ impl Owners {
             lazy_free: sum.lazy_free + part.lazy_free,
             anon_huge_pages: sum.anon_huge_pages + part.anon_huge_pages,
             swap: sum.swap + part.swap,
+            hugetlb: sum.hugetlb + part.hugetlb,
         })
     }
 }

@@ -40,6 +40,14 @@ pub(crate) fn beside(ledger: &Ledger) -> String {
         human(ledger.lazy_free.into()),
         human(ledger.swap.into())
     );
+    if ledger.hugetlb > 0 {
+        let _ = writeln!(
+            out,
+            "not in RSS, since the kernel leaves it out: {} in pages of hugetlbfs (Shared_Hugetlb, Private_Hugetlb); they \
+             come out of the pool of vm.nr_hugepages, and a control group counts them as hugetlb, or in memory.current",
+            human(ledger.hugetlb.into())
+        );
+    }
     if ledger.native_untouched > 0 || ledger.go_untouched > 0 {
         let _ = writeln!(
             out,
@@ -71,9 +79,30 @@ fn signed(bytes: i128) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::table;
-    use crate::analysis::ledger::{Ledger, Owner, Row};
+    use super::{beside, table};
+    use crate::analysis::ledger::{self, Ledger, Owner, Readings, Row};
+    use crate::analysis::smaps;
     use crate::view::screen::Screen;
+
+    #[test]
+    fn pages_of_hugetlbfs_stand_outside_the_sum() {
+        let smaps = |hugetlb: &str| {
+            let text = format!(
+                "7f0000000000-7f0000400000 rw-p 00000000 00:0f 41                         /anon_hugepage (deleted)\n\
+                 Size:               4096 kB\nRss:                   0 kB\n{hugetlb}VmFlags: rd wr mr mw me de ht\n\
+                 7f0000400000-7f0000500000 rw-p 00000000 00:00 0\nRss:                1024 kB\nAnonymous: 1024 kB\n"
+            );
+            let mappings = smaps::parse(text.as_bytes()).unwrap();
+            ledger::of(Readings { mappings: &mappings, is_go: false, native: None, go: None })
+        };
+        let with = smaps("Shared_Hugetlb:        2048 kB\nPrivate_Hugetlb:       4096 kB\n");
+        assert_eq!((with.rss, with.hugetlb), (1 << 20, 6 << 20));
+        assert_eq!(with.rows.iter().map(|row| row.bytes).sum::<u64>(), with.rss);
+        assert!(beside(&with).contains("not in RSS, since the kernel leaves it out: 6.00 MiB"), "{}", beside(&with));
+        for without in [smaps(""), smaps("Shared_Hugetlb: 0 kB\nPrivate_Hugetlb: 0 kB\n")] {
+            assert!(!beside(&without).contains("hugetlbfs"), "{}", beside(&without));
+        }
+    }
 
     #[test]
     fn rows_stand_above_their_sum() {

@@ -68,7 +68,8 @@ pub(crate) fn render(tree: &Tree, picture: &Picture<'_>) -> anyhow::Result<Vec<u
     options.flame_chart = true;
     let mut svg = Vec::new();
     inferno::flamegraph::from_lines(&mut options, lines.iter().rev().map(String::as_str), &mut svg)?;
-    let svg = String::from_utf8(svg)?;
+    // A label of a tenth of the ink is one that nobody finds.
+    let svg = String::from_utf8(svg)?.replacen("opacity:0.1;", "opacity:0.75;", 1);
     Ok(drawn.finish(&svg, picture).into_bytes())
 }
 
@@ -339,6 +340,16 @@ mod tests {
         let titles = titles(&svg);
         assert!(titles.contains(&"main.leak (3.00 MiB, 75.00%; +2.00 MiB against the base)".to_owned()), "{titles:#?}");
         assert!(titles.contains(&"main.calm (1.00 MiB, 25.00%; -1.00 MiB against the base)".to_owned()), "{titles:#?}");
+    }
+
+    #[test]
+    fn the_search_label_can_be_read() {
+        let mut tree = Tree::default();
+        tree.add(&[("main", Kind::Go)], 30, 0);
+        let svg = String::from_utf8(render(&tree, &PICTURE).unwrap()).unwrap();
+        let style = svg.split("#search {").nth(1).and_then(|rest| rest.split('}').next()).unwrap();
+        let opacity = style.split("opacity:").nth(1).and_then(|rest| rest.split(';').next()).unwrap();
+        assert!(opacity.trim().parse::<f64>().unwrap() >= 0.7, "{style}");
     }
 
     #[test]

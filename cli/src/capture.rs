@@ -1,7 +1,7 @@
 //! A named profile of a live host.
 
 use crate::client::{Agent, Capture};
-use crate::target::Host;
+use crate::target::{Host, living_thread};
 use anyhow::Context;
 use offheap_symbolizer::formats::{self, Parsed};
 use offheap_symbolizer::{SymbolizeOptions, symbolize};
@@ -37,7 +37,7 @@ pub(crate) fn capture_raw_frames(agent: &Agent, options: SymbolizeOptions) -> an
     profile.comments.push(format!("offheap agent {}, pid {}, exe {exe}", info.agent_version, info.pid).into());
 
     // A process of another pid namespace has no files that we could read: addresses stay, and the report says so.
-    let options = SymbolizeOptions { pid: options.pid.or(agent.pid().ok()), ..options };
+    let options = SymbolizeOptions { pid: options.pid.or(agent.pid().ok()).map(living_thread), ..options };
     if let Some(pid) = options.pid {
         place_in_host(&mut parsed, pid);
     }

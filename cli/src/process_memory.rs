@@ -10,7 +10,7 @@ use crate::analysis::verdict::Evidence;
 use crate::client::Agent;
 use crate::elf;
 use crate::go_endpoint::{Answer, GoEndpoint};
-use crate::target::{Host, hosts};
+use crate::target::{Host, hosts, living_thread};
 use anyhow::{Context, anyhow, bail};
 use offheap_wire::Stats;
 use serde::Serialize;
@@ -69,7 +69,7 @@ impl Subject {
             Ok(agent) => (Host::of(agent.pid()?)?, agent.info().map(|_| agent).map_err(|why| format!("{why:#}"))),
             Err(why) => (without_agent(text).ok_or_else(|| anyhow!("{why:#}"))?, Err(format!("{why:#}"))),
         };
-        let executable = File::open(format!("/proc/{}/exe", host.pid)).and_then(|file| elf::read(&file));
+        let executable = File::open(format!("/proc/{}/exe", living_thread(host.pid))).and_then(|file| elf::read(&file));
         let is_go = executable.ok().flatten().is_some_and(|executable| executable.is_go);
         Ok(Self { pid: host.pid, name: host.name, agent, is_go, go })
     }
@@ -109,7 +109,7 @@ impl Subject {
     }
 
     fn mappings(&self) -> anyhow::Result<Vec<Mapping>> {
-        let path = format!("/proc/{}/smaps", self.pid);
+        let path = format!("/proc/{}/smaps", living_thread(self.pid));
         let who = format!("process {} ({})", self.pid, self.name);
         let text = fs::read(&path).map_err(|error| match error.kind() {
             std::io::ErrorKind::PermissionDenied => anyhow!(
@@ -139,7 +139,7 @@ fn without_agent(text: &str) -> Option<Host> {
 
 /// RSS by the kernel's counters, whose error is some pages a CPU: good for differences, not for the ledger's sum.
 fn rss(pid: u32) -> Option<i64> {
-    let statm = fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
+    let statm = fs::read_to_string(format!("/proc/{}/statm", living_thread(pid))).ok()?;
     let pages: i64 = statm.split_ascii_whitespace().nth(1)?.parse().ok()?;
     i64::try_from(procfs::page_size()).ok()?.checked_mul(pages)
 }

@@ -4,6 +4,7 @@ use crate::target::{self, Target};
 use anyhow::{Context, bail};
 use offheap_wire as wire;
 use serde::de::DeserializeOwned;
+use std::ffi::OsStr;
 use std::io::{self, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -36,8 +37,8 @@ pub(crate) struct Capture {
 
 impl Agent {
     /// The agent behind what the user typed: a pid, a socket path, a process name.
-    pub(crate) fn of(text: &str) -> anyhow::Result<Self> {
-        Target::resolve(text).map(Self::new)
+    pub(crate) fn of(text: impl AsRef<OsStr>) -> anyhow::Result<Self> {
+        Target::resolve(text.as_ref()).map(Self::new)
     }
 
     pub(crate) fn new(target: Target) -> Self {
@@ -163,9 +164,8 @@ impl Agent {
         let response = match http::exchange(Patient::new(stream, host, WORK)?, method, path, body) {
             Ok(response) => response,
             Err(error) => {
-                return Err(target::refused_as_other_user(&peer).unwrap_or_else(|| {
-                    error.context(format!("asking the agent at {} for {path}", self.socket().display()))
-                }));
+                return Err(target::refused_as_other_user(&peer)
+                    .unwrap_or_else(|| error.context(format!("the agent at {}", self.socket().display()))));
             }
         };
         if (200..300).contains(&response.status) {
@@ -240,7 +240,7 @@ mod tests {
     fn a_socket_without_a_server_says_what_happened() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("gone.sock");
-        let agent = |path: &std::path::Path| Agent::of(path.to_str().unwrap());
+        let agent = |path: &std::path::Path| Agent::of(path);
         let error = format!("{:#}", agent(&path).unwrap_err());
         assert!(error.contains("no socket at"), "{error}");
         drop(std::os::unix::net::UnixListener::bind(&path).unwrap());

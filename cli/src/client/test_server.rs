@@ -32,7 +32,7 @@ impl TestServer {
     }
 
     pub(crate) fn agent(&self) -> Agent {
-        Agent::of(&self.path()).unwrap()
+        Agent::of(self.path()).unwrap()
     }
 
     /// What a user would type as TARGET.

@@ -1,6 +1,6 @@
 //! `offheap doctor [TARGET]`
 
-use crate::analysis::doctor::{AgentFacts, Facts, Finding, Severity, examine};
+use crate::analysis::doctor::{AgentFacts, Facts, Finding, Obstacle, Severity, Unreachable, examine};
 use crate::analysis::smaps::{self, Mapping};
 use crate::cgroup;
 use crate::client::Agent;
@@ -8,7 +8,7 @@ use crate::elf;
 use crate::exit::Outcome;
 use crate::output;
 use crate::preload;
-use crate::target::{Host, Target, hosts};
+use crate::target::{Host, Target, hosts, is_stopped, living_thread};
 use crate::view::json;
 use crate::view::screen::{Screen, Style};
 use crate::words::text::{counted, printable};
@@ -52,7 +52,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
 
 /// The process that is meant; unlike other commands, one without the agent will do.
 fn host(text: &str) -> anyhow::Result<Host> {
-    match Target::resolve(text) {
+    match Target::resolve(text.as_ref()) {
         Ok(target) => Host::of(Agent::new(target).pid()?),
         Err(error) => {
             let number = text.strip_prefix("pid:").unwrap_or(text);
@@ -70,9 +70,10 @@ fn host(text: &str) -> anyhow::Result<Host> {
 }
 
 fn facts_of(host: &Host) -> Facts {
-    let executable = File::open(format!("/proc/{}/exe", host.pid)).and_then(|file| elf::read(&file)).ok().flatten();
+    let executable =
+        File::open(format!("/proc/{}/exe", living_thread(host.pid))).and_then(|file| elf::read(&file)).ok().flatten();
     let executable = executable.unwrap_or_default();
-    let process = i32::try_from(host.pid).ok().and_then(|pid| Process::new(pid).ok());
+    let process = i32::try_from(living_thread(host.pid)).ok().and_then(|pid| Process::new(pid).ok());
     let status = process.as_ref().and_then(|process| process.status().ok());
     let mappings = mappings(host);
     let loaded = mappings.iter().any(|mapping| mapping.name.contains(AGENT_FILE_NAME));
@@ -82,23 +83,34 @@ fn facts_of(host: &Host) -> Facts {
         // Without build information it is still known to be one.
         go: executable.go.or_else(|| executable.is_go.then(elf::GoBuild::default)),
         environment: host.environment_all(),
-        cgroup: cgroup::of(host.pid),
+        cgroup: cgroup::of(living_thread(host.pid)),
         affinity: affinity.map(|words| words.iter().map(|word| u64::from(word.count_ones())).sum()),
         machine_cpus: std::thread::available_parallelism().ok().map(|cpus| cpus.get() as u64),
         rss: kib(status.as_ref().and_then(|status| status.vmrss)),
         peak_rss: kib(status.as_ref().and_then(|status| status.vmhwm)),
         thp: fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").ok().and_then(|text| chosen(&text)),
         has_own_jemalloc: executable.has_jemalloc,
-        agent: loaded.then(|| agent_facts(host).map_err(|error| format!("{error:#}"))),
+        agent: loaded.then(|| agent_facts(host)),
         preload_refusal: preload_refusal(host),
         mappings,
     }
 }
 
-fn agent_facts(host: &Host) -> anyhow::Result<AgentFacts> {
-    let agent = Agent::new(Target::of_host(host)?);
+fn agent_facts(host: &Host) -> Result<AgentFacts, Unreachable> {
+    let unreachable = |obstacle, error: &anyhow::Error| {
+        let reason = format!("{error:#}");
+        let obstacle = if reason.starts_with("Permission denied") { Obstacle::Denied } else { obstacle };
+        Unreachable { reason, obstacle }
+    };
+    let agent = Agent::new(Target::of_host(host).map_err(|error| unreachable(Obstacle::NoSocket, &error))?);
+    let silent = |error: anyhow::Error| {
+        let obstacle = if is_stopped(host.pid) { Obstacle::Stopped(host.pid) } else { Obstacle::Silent };
+        unreachable(obstacle, &error)
+    };
+    // A host that is stopped costs seconds a question: the others wait until it has answered the first.
+    let info = agent.info().map_err(silent)?;
     let background_thread = agent.mallctl("background_thread").ok().and_then(|value| value.as_bool());
-    Ok(AgentFacts { info: agent.info()?, stats: agent.stats()?, background_thread })
+    Ok(AgentFacts { info, stats: agent.stats().map_err(silent)?, background_thread })
 }
 
 fn preload_refusal(host: &Host) -> Option<String> {
@@ -114,7 +126,8 @@ fn preload_refusal(host: &Host) -> Option<String> {
 
 /// Its mappings with their sizes; without the right to read sizes the mappings alone still tell what is loaded.
 fn mappings(host: &Host) -> Vec<Mapping> {
-    let read = |file: &str| fs::read(format!("/proc/{}/{file}", host.pid)).ok().filter(|text| !text.is_empty());
+    let read =
+        |file: &str| fs::read(format!("/proc/{}/{file}", living_thread(host.pid))).ok().filter(|text| !text.is_empty());
     let text = read("smaps").or_else(|| read("maps")).unwrap_or_default();
     smaps::parse(&text).unwrap_or_default()
 }

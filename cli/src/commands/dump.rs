@@ -11,6 +11,7 @@ use crate::words::text::counted;
 use crate::words::{duration, size};
 use offheap_symbolizer::profile::Profile;
 use offheap_symbolizer::{SymbolizeOptions, formats};
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ use std::time::Duration;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// A pid, a socket, or a process name
-    target: String,
+    target: OsString,
     /// Where to write the profile; `-` for standard output
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,

@@ -7,6 +7,7 @@ use crate::view::json;
 use crate::words::duration::{human, moment};
 use crate::words::size;
 use offheap_wire::ProfileState;
+use std::ffi::OsString;
 use std::time::{Duration, SystemTime};
 
 /// Arguments of `profile`.
@@ -15,7 +16,7 @@ pub(crate) struct Args {
     /// What to do
     action: Action,
     /// A pid, a socket, or a process name
-    target: String,
+    target: OsString,
     /// With start: mean bytes between samples, as a power of two (19 is 512 KiB)
     #[arg(long, value_name = "LG", value_parser = clap::value_parser!(u32).range(0..=40))]
     lg_sample: Option<u32>,

@@ -3,7 +3,7 @@
 use crate::elf;
 use crate::exit::Outcome;
 use crate::output;
-use crate::target::{Allocator, Host, Target, hosts, is_root};
+use crate::target::{Allocator, Host, Target, hosts, is_root, living_thread};
 use crate::view::json;
 use crate::view::table::{Cell, Table};
 use crate::words::text::counted;
@@ -85,7 +85,8 @@ fn hidden_note(hidden: usize, root: bool) -> String {
 fn row(host: &Host, maps: &str) -> Option<Row> {
     let mut allocator = Allocator::from_maps(maps);
     // Through /proc: the file may be deleted, replaced, or inside a container.
-    let executable = File::open(format!("/proc/{}/exe", host.pid)).and_then(|file| elf::read(&file)).ok().flatten();
+    let executable =
+        File::open(format!("/proc/{}/exe", living_thread(host.pid))).and_then(|file| elf::read(&file)).ok().flatten();
     let executable = executable.unwrap_or_default();
     if executable.has_jemalloc && matches!(allocator, Allocator::Glibc | Allocator::Musl | Allocator::None) {
         allocator = Allocator::Jemalloc(String::new());

@@ -8,12 +8,13 @@ use crate::view::json;
 use crate::view::screen::Screen;
 use crate::view::table::{Cell, Table};
 use offheap_wire::Purge;
+use std::ffi::OsString;
 
 /// Arguments of `purge`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// A pid, a socket, or a process name
-    target: String,
+    target: OsString,
     /// Print JSON
     #[arg(long)]
     json: bool,

@@ -10,6 +10,7 @@ use crate::target::has_ended;
 use crate::words::duration;
 use crate::words::text::counted;
 use anyhow::{Context, anyhow};
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -22,8 +23,9 @@ const SITES: usize = 40;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// A pid, a socket, or a process name
-    target: String,
-    /// Where to write the recording, one JSON document a line; `-` for standard output
+    target: OsString,
+    /// Where to write the recording, one JSON document a line; `-` for standard output. A file that is there already is
+    /// kept as FILE.1, FILE.2 …
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// Time between two observations
@@ -44,11 +46,13 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let observer = Observer::new(Agent::of(&args.target)?, args.go.clone());
     let interrupt = Interrupt::hold();
+    let header = header(&observer, args.every)?;
+    keep_earlier(&args.output)?;
     let mut out = open(&args.output)?;
     let mut write = |line: Line| -> anyhow::Result<()> {
         out.write_all(&line.encode()?).and_then(|()| out.flush()).map_err(|error| explain(&args.output, error))
     };
-    write(Line::Header(header(&observer, args.every)?))?;
+    write(Line::Header(header))?;
 
     let started = Instant::now();
     let mut profiled: Option<Instant> = None;
@@ -115,6 +119,26 @@ fn header(observer: &Observer, every: Duration) -> anyhow::Result<Header> {
     })
 }
 
+/// An earlier recording under the same name is what one wants to compare with: it is renamed, and nothing is lost.
+fn keep_earlier(path: &Path) -> anyhow::Result<()> {
+    let Ok(metadata) = std::fs::metadata(path) else { return Ok(()) };
+    if path.as_os_str() == "-" || !metadata.is_file() || metadata.len() == 0 {
+        return Ok(());
+    }
+    let place = std::fs::canonicalize(path).map_err(|error| explain(path, error))?;
+    let numbered = |number: u32| {
+        let mut name = place.clone().into_os_string();
+        name.push(format!(".{number}"));
+        PathBuf::from(name)
+    };
+    // A link that leads nowhere is in use, too.
+    let free = (1..=u32::MAX).map(numbered).find(|kept| kept.symlink_metadata().is_err());
+    let kept = free.with_context(|| format!("{}: no free name for the earlier recording", path.display()))?;
+    std::fs::rename(&place, &kept).map_err(|error| explain(path, error))?;
+    output::note(&format!("{}: what stood there is kept as {}", path.display(), kept.display()));
+    Ok(())
+}
+
 /// Written in place: the recording of a process that is about to die is worth having up to its last line.
 fn open(path: &Path) -> anyhow::Result<Box<dyn Write>> {
     if path.as_os_str() == "-" {
@@ -131,5 +155,38 @@ fn explain(path: &Path, error: io::Error) -> anyhow::Error {
             anyhow!("{}: the disk is full; `offheap report` reads what was recorded until then", path.display())
         }
         _ => output::explain(path, error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::keep_earlier;
+    use std::fs;
+
+    #[test]
+    fn earlier_recordings_are_kept_under_a_number() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let names = || {
+            let entries = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap());
+            let mut names: Vec<_> = entries.map(|e| (e.file_name(), fs::read_to_string(e.path()).unwrap())).collect();
+            names.sort();
+            names.into_iter().map(|(name, text)| format!("{}={text}", name.display())).collect::<Vec<_>>()
+        };
+        keep_earlier(&path("a.rec")).unwrap();
+        for text in ["one", "two", "three"] {
+            keep_earlier(&path("a.rec")).unwrap();
+            fs::write(path("a.rec"), text).unwrap();
+        }
+        assert_eq!(names(), ["a.rec=three", "a.rec.1=one", "a.rec.2=two"]);
+        // The link stays, what it leads to moves.
+        std::os::unix::fs::symlink(path("a.rec"), path("link")).unwrap();
+        keep_earlier(&path("link")).unwrap();
+        assert!(path("a.rec.3").exists() && path("link").symlink_metadata().is_ok() && !path("a.rec").exists());
+        // An empty file, as `mktemp` makes, and what is no file hold nothing.
+        fs::write(path("empty"), "").unwrap();
+        keep_earlier(&path("empty")).unwrap();
+        keep_earlier(folder.path()).unwrap();
+        assert!(path("empty").exists() && !path("empty.1").exists());
     }
 }

@@ -11,6 +11,8 @@ use crate::words::{duration, size};
 use anyhow::Context;
 use offheap_wire::{Trigger, Triggers};
 use serde::Serialize;
+use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -20,7 +22,7 @@ use std::time::Duration;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// A pid, a socket, or a process name
-    target: String,
+    target: OsString,
     /// Dump when RSS is above this size
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     rss: Option<u64>,
@@ -65,8 +67,17 @@ struct Document<'a> {
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let rules = rules(args)?;
     let agent = Agent::of(&args.target)?;
-    for id in &args.remove {
-        agent.trigger_remove(*id)?;
+    if !args.remove.is_empty() {
+        // All or none: a mistyped number must not leave the half of it done.
+        let in_force: Vec<u64> = agent.triggers()?.triggers.iter().map(|trigger| trigger.id).collect();
+        if let Some(unknown) = args.remove.iter().find(|id| !in_force.contains(id)) {
+            anyhow::bail!("--remove {unknown}: no rule has this number; {}", numbers(&in_force));
+        }
+    }
+    // A number given twice is one rule.
+    let once: BTreeSet<u64> = args.remove.iter().copied().collect();
+    for id in once {
+        agent.trigger_remove(id)?;
     }
     let triggers = if rules.is_empty() { agent.triggers()? } else { agent.trigger_add(&rules)? };
     if args.json {
@@ -79,6 +90,18 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     // Having taken the last one back is what was asked for.
     let nothing = triggers.triggers.is_empty() && args.remove.is_empty();
     Ok(if nothing { Outcome::Nothing } else { Outcome::Done })
+}
+
+/// Which rules there are to take back.
+fn numbers(in_force: &[u64]) -> String {
+    match in_force {
+        [] => "none is in force".to_owned(),
+        [one] => format!("{one} is the only one in force"),
+        several => {
+            let several: Vec<String> = several.iter().map(u64::to_string).collect();
+            format!("{} are in force, `offheap trigger TARGET` shows them", several.join(", "))
+        }
+    }
 }
 
 /// The rules in the words of the agent: `rss>1500000000,every=600,dir=/var/tmp;index>0.35,…`

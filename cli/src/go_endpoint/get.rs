@@ -1,5 +1,6 @@
 //! One GET request, in our network namespace or in that of a container.
 
+use crate::target::living_thread;
 use anyhow::{Context, anyhow};
 use std::fs::{self, File};
 use std::io;
@@ -23,7 +24,7 @@ impl Namespace {
 
     /// That of a process: its loopback interface is another one when it runs in a container.
     pub(super) fn of(pid: u32) -> anyhow::Result<Self> {
-        let path = format!("/proc/{pid}/ns/net");
+        let path = format!("/proc/{}/ns/net", living_thread(pid));
         let (theirs, ours) = (fs::read_link(&path), fs::read_link("/proc/self/ns/net"));
         if theirs.is_err() || theirs.ok() == ours.ok() {
             return Ok(Self::ours());

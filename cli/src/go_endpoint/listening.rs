@@ -1,6 +1,7 @@
 //! The ports on which a process listens itself: its sockets (`/proc/PID/fd`) looked up in the table of its network
 //! namespace (`/proc/PID/net/tcp`), so that a neighbour's port is never asked.
 
+use crate::target::living_thread;
 use anyhow::Context;
 use procfs::net::{TcpNetEntry, TcpState};
 use procfs::process::{FDTarget, Process};
@@ -9,7 +10,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 /// Addresses to ask, those that only the loopback interface reaches first: an endpoint meant for operators.
 pub(super) fn ports(pid: u32) -> anyhow::Result<Vec<SocketAddr>> {
-    let process = i32::try_from(pid).map_err(anyhow::Error::from).and_then(|pid| Ok(Process::new(pid)?));
+    let process = i32::try_from(living_thread(pid)).map_err(anyhow::Error::from).and_then(|pid| Ok(Process::new(pid)?));
     let process = process.with_context(|| format!("process {pid}: it has ended"))?;
     let descriptors = process
         .fd()

@@ -1,5 +1,6 @@
 //! Options of all commands that read profiles.
 
+use crate::target::living_thread;
 use anyhow::bail;
 use offheap_symbolizer::SymbolizeOptions;
 use offheap_symbolizer::formats::ParseOptions;
@@ -59,7 +60,7 @@ impl Options {
     /// The part that the symbolizer asks for.
     pub(super) fn symbolize(&self, pid: Option<u32>) -> SymbolizeOptions {
         SymbolizeOptions {
-            pid,
+            pid: pid.map(living_thread),
             binary: self.binary.clone(),
             symbols: self.symbols.clone(),
             sysroot: self.sysroot.clone(),

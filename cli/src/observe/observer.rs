@@ -7,6 +7,7 @@ use crate::capture::capture;
 use crate::client::Agent;
 use crate::elf;
 use crate::go_endpoint::{Answer, GoEndpoint};
+use crate::target::living_thread;
 use offheap_symbolizer::SymbolizeOptions;
 use offheap_symbolizer::profile::GroupBy;
 use offheap_wire::Stats;
@@ -49,7 +50,7 @@ impl Observer {
         let executable = agent
             .pid()
             .ok()
-            .and_then(|pid| File::open(format!("/proc/{pid}/exe")).ok())
+            .and_then(|pid| File::open(format!("/proc/{}/exe", living_thread(pid))).ok())
             .and_then(|file| elf::read(&file).ok().flatten());
         let is_go = executable.is_some_and(|executable| executable.is_go);
         Self { agent, is_go, go, recent: Mutex::default() }
@@ -84,7 +85,7 @@ impl Observer {
 
     /// `None` when the mappings cannot be read; everything else can still be shown.
     fn ledger(&self, pid: u32, stats: &Stats, go: Option<&Answer>) -> Option<Ledger> {
-        let text = fs::read(format!("/proc/{pid}/smaps")).ok()?;
+        let text = fs::read(format!("/proc/{}/smaps", living_thread(pid))).ok()?;
         let mappings = smaps::parse(&text).ok().filter(|mappings| !mappings.is_empty())?;
         Some(ledger::of(Readings {
             mappings: &mappings,

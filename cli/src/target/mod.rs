@@ -6,6 +6,6 @@ mod resolve;
 mod socket;
 
 pub(crate) use allocator::Allocator;
-pub(crate) use process::{Host, has_ended, hosts, is_stopped};
+pub(crate) use process::{Host, has_ended, hosts, is_stopped, living_thread};
 pub(crate) use resolve::Target;
 pub(crate) use socket::{connect, is_root, peer_pid, refused_as_other_user};

@@ -17,6 +17,7 @@ pub(crate) struct Host {
     /// `comm`, cut by the kernel at 15 bytes.
     pub(crate) name: String,
     pub(crate) euid: u32,
+    /// Its first thread, or one that lives when that has ended: `/proc` shows the memory of a living thread alone.
     process: Process,
 }
 
@@ -34,13 +35,17 @@ impl Host {
         let status = process.status()?;
         let pid = u32::try_from(process.pid).unwrap_or_default();
         let inner = status.nspid.as_ref().and_then(|pids| pids.last()).and_then(|pid| u32::try_from(*pid).ok());
+        let process = match living_thread(pid) {
+            leader if leader == pid => process,
+            thread => Process::new(i32::try_from(thread).unwrap_or_default())?,
+        };
         Ok(Self { pid, inner_pid: inner.unwrap_or(pid), name: status.name, euid: status.euid, process })
     }
 
     /// The number of a thread (`top -H`, `ps -L`, a stack trace) means its process: `/proc` answers for both.
     fn whole_process(self) -> Result<Self, ProcError> {
         match self.process.status()?.tgid {
-            leader if leader == self.process.pid => Ok(self),
+            leader if u32::try_from(leader) == Ok(self.pid) => Ok(self),
             leader => Self::from_process(Process::new(leader)?),
         }
     }
@@ -64,7 +69,7 @@ impl Host {
 
     /// Text of `/proc/PID/maps`.
     pub(crate) fn maps(&self) -> anyhow::Result<String> {
-        let bytes = fs::read(format!("/proc/{}/maps", self.pid)).map_err(|error| {
+        let bytes = fs::read(format!("/proc/{}/maps", self.process.pid)).map_err(|error| {
             let who = format!("process {} ({})", self.pid, self.name);
             let own = super::socket::own_uid();
             match error.kind() {
@@ -104,14 +109,14 @@ impl Host {
 
     /// Bytes, and not `Process::environ`: that one stops at the first entry without `=`.
     fn environment_block(&self) -> Vec<u8> {
-        fs::read(format!("/proc/{}/environ", self.pid)).unwrap_or_default()
+        fs::read(format!("/proc/{}/environ", self.process.pid)).unwrap_or_default()
     }
 
     /// Where a path of the host is found from here: unchanged when both see the same file system, else through
     /// `/proc/PID/root`.
     pub(crate) fn path_from_here(&self, path: &std::path::Path) -> PathBuf {
         let link = |pid: &str, what: &str| fs::read_link(format!("/proc/{pid}/{what}")).ok();
-        let pid = self.pid.to_string();
+        let pid = self.process.pid.to_string();
         let absolute = if path.is_absolute() {
             path.to_owned()
         } else {
@@ -130,14 +135,34 @@ impl Host {
 
 /// Whether the process is gone or does nothing any more (a zombie, whose parent has not asked for it yet).
 pub(crate) fn has_ended(pid: u32) -> bool {
-    let stat = i32::try_from(pid).ok().and_then(|pid| Process::new(pid).ok()?.stat().ok());
-    stat.is_none_or(|stat| matches!(stat.state, 'Z' | 'X' | 'x'))
+    state(living_thread(pid)).is_none_or(is_gone)
+}
+
+/// The first thread of a process, or, when that has ended by `pthread_exit` and others go on, one of those.
+///
+/// `/proc/PID` is about the first thread. Of one that has ended it shows neither mappings nor executable nor descriptors,
+/// though the process has them still; `/proc/TID` of another thread does.
+pub(crate) fn living_thread(pid: u32) -> u32 {
+    if !state(pid).is_some_and(is_gone) {
+        return pid;
+    }
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let numbers = threads.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    numbers.filter(|thread| state(*thread).is_some_and(|state| !is_gone(state))).min().unwrap_or(pid)
+}
+
+/// Its letter in `/proc/PID/stat`.
+fn state(pid: u32) -> Option<char> {
+    i32::try_from(pid).ok().and_then(|pid| Some(Process::new(pid).ok()?.stat().ok()?.state))
+}
+
+fn is_gone(state: char) -> bool {
+    matches!(state, 'Z' | 'X' | 'x')
 }
 
 /// Whether a signal or a debugger holds it, so that nothing in it can answer.
 pub(crate) fn is_stopped(pid: u32) -> bool {
-    let stat = i32::try_from(pid).ok().and_then(|pid| Process::new(pid).ok()?.stat().ok());
-    stat.is_some_and(|stat| matches!(stat.state, 'T' | 't'))
+    state(living_thread(pid)).is_some_and(|state| matches!(state, 'T' | 't'))
 }
 
 /// Every process that can be seen, except ourselves; those that end meanwhile are left out.

@@ -18,14 +18,15 @@ pub(crate) struct Target {
 
 impl Target {
     /// A pid (`1234`, `pid:1234`), the path of a socket (with a `/` in it), or the name of one process.
-    pub(crate) fn resolve(text: &str) -> anyhow::Result<Self> {
+    pub(crate) fn resolve(text: &OsStr) -> anyhow::Result<Self> {
+        if text.as_bytes().contains(&b'/') {
+            return Self::of_socket(Path::new(text));
+        }
+        let text = &*text.to_string_lossy();
         let number = text.strip_prefix("pid:").unwrap_or(text);
         if !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) {
             let pid = number.parse().map_err(|_| anyhow!("`{text}` is no pid: it is larger than any"))?;
             return Self::of_host(&Host::of(pid)?);
-        }
-        if text.contains('/') {
-            return Self::of_socket(Path::new(text));
         }
         Self::of_name(text)
     }
@@ -169,7 +170,7 @@ mod tests {
             ("/proc/self/maps".to_owned(), "is a file; a target is"),
             ("no-process-has-this-name".to_owned(), "no process is called `no-process-has-this-name`"),
         ] {
-            let error = format!("{:#}", Target::resolve(&text).unwrap_err());
+            let error = format!("{:#}", Target::resolve(text.as_ref()).unwrap_err());
             assert!(error.contains(expected), "{text}: {error}");
         }
     }

@@ -4,6 +4,7 @@
 #[path = "../services/kit.rs"]
 mod kit;
 
+mod odd_hosts;
 mod planted;
 mod prometheus;
 mod rules;

@@ -57,6 +57,10 @@ impl Planted {
         Self { child, _stdin: stdin, dir, kept }
     }
 
+    pub(crate) fn pid(&self) -> String {
+        self.child.id().to_string()
+    }
+
     pub(crate) fn socket(&self) -> PathBuf {
         self.dir.path().join("s")
     }

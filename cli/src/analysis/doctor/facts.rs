@@ -27,9 +27,30 @@ pub(crate) struct Facts {
     /// jemalloc is linked into the executable.
     pub(crate) has_own_jemalloc: bool,
     /// The agent, or why it cannot be asked; `None` when it is not loaded.
-    pub(crate) agent: Option<Result<AgentFacts, String>>,
+    pub(crate) agent: Option<Result<AgentFacts, Unreachable>>,
     /// Why the loader refuses to preload into this executable.
     pub(crate) preload_refusal: Option<String>,
+}
+
+/// Why an agent that is loaded cannot be asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Unreachable {
+    /// In words.
+    pub(crate) reason: String,
+    pub(crate) obstacle: Obstacle,
+}
+
+/// What stands between us and the agent, as far as the remedy depends on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Obstacle {
+    /// It has no socket.
+    NoSocket,
+    /// Its socket is not for this user.
+    Denied,
+    /// A signal or a debugger holds the process of this pid.
+    Stopped(u32),
+    /// It has a socket and does not answer.
+    Silent,
 }
 
 /// Answers of the agent.

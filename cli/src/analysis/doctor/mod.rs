@@ -12,5 +12,5 @@ mod memory;
 mod preload;
 
 pub(crate) use examine::examine;
-pub(crate) use facts::{AgentFacts, Facts};
+pub(crate) use facts::{AgentFacts, Facts, Obstacle, Unreachable};
 pub(crate) use finding::{Finding, Severity};

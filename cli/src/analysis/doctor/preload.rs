@@ -1,6 +1,6 @@
 //! Whether the agent is there and can record.
 
-use super::facts::Facts;
+use super::facts::{Facts, Obstacle};
 use super::finding::{Finding, Severity};
 use offheap_wire::AGENT_FILE_NAME;
 
@@ -21,14 +21,23 @@ pub(super) fn examine(facts: &Facts, findings: &mut Vec<Finding>) {
             }),
             remedy: "start it with `offheap run -- CMD`, which checks beforehand; in a container, put the agent inside".into(),
         }),
-        Some(Err(reason)) => findings.push(Finding {
+        Some(Err(unreachable)) => findings.push(Finding {
             id: "agent-unreachable",
             severity: Severity::Critical,
-            evidence: reason.clone(),
+            evidence: unreachable.reason.clone(),
             why: "nothing can be asked of the agent".into(),
-            remedy: match facts.variable("OFFHEAP") {
-                Some("off") => "remove OFFHEAP=off from its environment".into(),
-                _ => "set OFFHEAP_SOCKET=/path/%p.sock to a writable place, and OFFHEAP_LOG=1 to see what it says".into(),
+            remedy: match (unreachable.obstacle, facts.variable("OFFHEAP")) {
+                (Obstacle::Stopped(pid), _) => {
+                    format!("let it run: `kill -CONT {pid}`, or continue it in the debugger that holds it")
+                }
+                (Obstacle::Denied, _) => "run this command as the user of the process, or as root".into(),
+                (Obstacle::Silent, _) => "nothing has to be changed in its configuration: ask again once it gets CPU time, \
+                     or thaw its control group"
+                    .into(),
+                (Obstacle::NoSocket, Some("off")) => "remove OFFHEAP=off from its environment".into(),
+                (Obstacle::NoSocket, _) => {
+                    "set OFFHEAP_SOCKET=/path/%p.sock to a writable place, and OFFHEAP_LOG=1 to see what it says".into()
+                }
             },
         }),
         Some(Ok(agent)) if !agent.info.profile.available => findings.push(Finding {
@@ -44,8 +53,23 @@ pub(super) fn examine(facts: &Facts, findings: &mut Vec<Finding>) {
 
 #[cfg(test)]
 mod tests {
-    use super::examine;
-    use crate::analysis::doctor::Facts;
+    use super::{Obstacle, examine};
+    use crate::analysis::doctor::{Facts, Unreachable};
+
+    #[test]
+    fn the_remedy_fits_the_obstacle() {
+        for (obstacle, expected) in [
+            (Obstacle::NoSocket, "set OFFHEAP_SOCKET="),
+            (Obstacle::Denied, "run this command as the user of the process"),
+            (Obstacle::Stopped(17), "let it run: `kill -CONT 17`"),
+            (Obstacle::Silent, "nothing has to be changed"),
+        ] {
+            let unreachable = Unreachable { reason: "why".into(), obstacle };
+            let mut findings = Vec::new();
+            examine(&Facts { agent: Some(Err(unreachable)), ..Facts::default() }, &mut findings);
+            assert!(findings[0].remedy.starts_with(expected), "{}", findings[0].remedy);
+        }
+    }
 
     #[test]
     fn presence() {
@@ -55,7 +79,11 @@ mod tests {
             ("ignored", Facts { environment: preloaded.clone().into(), ..Facts::default() }, Some("preload-ignored")),
             (
                 "unreachable",
-                Facts { environment: preloaded.into(), agent: Some(Err("no socket".into())), ..Facts::default() },
+                Facts {
+                    environment: preloaded.into(),
+                    agent: Some(Err(Unreachable { reason: "no socket".into(), obstacle: Obstacle::NoSocket })),
+                    ..Facts::default()
+                },
                 Some("agent-unreachable"),
             ),
         ] {

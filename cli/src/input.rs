@@ -1,7 +1,10 @@
 //! Files and standard input that a command line names, read whole.
 
 use crate::exit::WrongUsage;
+use crate::output;
 use anyhow::{Context, anyhow, bail};
+use offheap_symbolizer::formats::{ParseOptions, Unpacked, unpack};
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, IsTerminal, Read};
 use std::os::unix::fs::FileTypeExt;
@@ -96,6 +99,20 @@ pub(crate) fn read_file(path: &Path, purpose: Purpose) -> anyhow::Result<Vec<u8>
         _ => {}
     }
     std::fs::read(path).map_err(|error| explain(path, error, purpose))
+}
+
+/// What is inside of an input that may be compressed by gzip, and whether that is all of it; where it is not, that is
+/// said.
+///
+/// # Errors
+/// When it unpacks to more than its size lets expect.
+pub(crate) fn unpacked<'a>(bytes: &'a [u8], shown: &str) -> anyhow::Result<(Cow<'a, [u8]>, bool)> {
+    let limit = ParseOptions::default_limit(bytes.len() as u64);
+    let Unpacked { content, cut } = unpack(bytes, limit).with_context(|| shown.to_owned())?;
+    if let Some(cut) = &cut {
+        output::note(&format!("{shown}: {cut}"));
+    }
+    Ok((content, cut.is_none()))
 }
 
 /// Why a path cannot be read, in words.

@@ -6,7 +6,9 @@ use crate::exit::Outcome;
 use crate::input::{self, Purpose};
 use anyhow::Context;
 use offheap_wire::{SOCKET_SUFFIX, Stats};
+use std::ffi::OsStr;
 use std::io::{ErrorKind, Read};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::Path;
 
@@ -41,7 +43,7 @@ impl Host {
 
 impl Reading {
     /// Read from what the user typed: a file of any name but a bare number, else a live host.
-    pub(crate) fn of(source: &str) -> anyhow::Result<Self> {
+    pub(crate) fn of(source: &OsStr) -> anyhow::Result<Self> {
         if is_file(source, Purpose::Statistics)? { Self::of_file(source) } else { Self::of_host(Agent::of(source)?) }
     }
 
@@ -49,13 +51,16 @@ impl Reading {
         Ok(Self { stats: agent.stats()?, notes: Vec::new(), partial: false, host: Some(Host { agent }) })
     }
 
-    fn of_file(source: &str) -> anyhow::Result<Self> {
-        let bytes = match source {
-            "-" => input::read_stdin(Purpose::Statistics)?,
-            path => input::read_file(Path::new(path), Purpose::Statistics)?,
+    fn of_file(source: &OsStr) -> anyhow::Result<Self> {
+        let bytes = if source == "-" {
+            input::read_stdin(Purpose::Statistics)?
+        } else {
+            input::read_file(Path::new(source), Purpose::Statistics)?
         };
-        let report = saved_statistics::read(&bytes).with_context(|| source.to_owned())?;
-        Ok(Self { stats: report.stats, notes: report.notes, partial: report.partial, host: None })
+        let shown = source.display().to_string();
+        let (content, whole) = input::unpacked(&bytes, &shown)?;
+        let report = saved_statistics::read(&content).context(shown)?;
+        Ok(Self { stats: report.stats, notes: report.notes, partial: report.partial || !whole, host: None })
     }
 
     /// Forgive damage, for users who asked for it.
@@ -82,20 +87,25 @@ impl Reading {
 /// Is this the path of a report? A number is a pid, a socket is an agent, and a path that does not exist is a mistake.
 /// A bare word that is also a program or a folder here (the usual thing where a service is started from its own folder)
 /// is the name of a process.
-pub(crate) fn is_file(source: &str, purpose: Purpose) -> anyhow::Result<bool> {
+pub(crate) fn is_file(source: &OsStr, purpose: Purpose) -> anyhow::Result<bool> {
     if source == "-" {
         return Ok(true);
     }
-    if source.parse::<u32>().is_ok() {
+    let in_a_folder = source.as_bytes().contains(&b'/');
+    if source.to_str().is_some_and(|text| text.parse::<u32>().is_ok()) {
         return Ok(false);
     }
     let path = Path::new(source);
     match std::fs::metadata(path) {
         Ok(metadata) if metadata.file_type().is_socket() => Ok(false),
-        Ok(metadata) => Ok(source.contains('/') || !(metadata.is_dir() || metadata.is_file() && is_program(path))),
+        Ok(metadata) => Ok(in_a_folder || !(metadata.is_dir() || metadata.is_file() && is_program(path))),
         // Whoever looks for a socket there says whose it is.
-        Err(error) if error.kind() == ErrorKind::PermissionDenied && source.ends_with(SOCKET_SUFFIX) => Ok(false),
-        Err(error) if source.contains('/') => Err(input::explain(path, error, purpose)),
+        Err(error)
+            if error.kind() == ErrorKind::PermissionDenied && source.as_bytes().ends_with(SOCKET_SUFFIX.as_bytes()) =>
+        {
+            Ok(false)
+        }
+        Err(error) if in_a_folder => Err(input::explain(path, error, purpose)),
         Err(_) => Ok(false),
     }
 }
@@ -117,8 +127,8 @@ mod tests {
     #[test]
     fn a_bare_word_that_is_a_program_or_a_folder_is_a_process() {
         // The tests run in the folder of the crate.
-        assert!(!is_file("src", Purpose::Statistics).unwrap());
-        assert!(is_file("Cargo.toml", Purpose::Statistics).unwrap());
+        assert!(!is_file("src".as_ref(), Purpose::Statistics).unwrap());
+        assert!(is_file("Cargo.toml".as_ref(), Purpose::Statistics).unwrap());
         assert!(is_program(std::path::Path::new("/proc/self/exe")));
         assert!(!is_program(std::path::Path::new("Cargo.toml")));
         assert!(!is_program(std::path::Path::new("../testdata/field/h29b-elf.heap")));

@@ -63,13 +63,15 @@ impl Report {
         (self.total > 0).then(|| self.unnamed as f64 / self.total as f64)
     }
 
-    /// One line for the user when more than 5 % of the bytes have no name: how many, and the image to blame first.
+    /// One line for the user when more than 5 % of the bytes, or of what else is `counted`, have no name: how many, and
+    /// the image to blame first.
     #[must_use]
-    pub fn warning(&self) -> Option<String> {
+    pub fn warning(&self, counted: &str) -> Option<String> {
         let share = self.unnamed_share().filter(|share| *share > WORTH_MENTIONING)?;
         let worst = self.images.iter().max_by_key(|i| i.unresolved_count()).filter(|i| i.unresolved_count() > 0);
         let blame = worst.map(|i| format!("; most of them in {}: {}", i.path, i.why())).unwrap_or_default();
-        Some(format!("{:.0} % of bytes have no name{blame} (-v tells more)", share * 100.0))
+        let (percent, verb) = (share * 100.0, if counted.ends_with('s') { "have" } else { "has" });
+        Some(format!("{percent:.0} % of {counted} {verb} no name{blame} (-v tells more)"))
     }
 }
 
@@ -193,14 +195,15 @@ mod tests {
 
     #[test]
     fn warned_above_five_percent() {
-        let warning = report().warning().unwrap();
+        let warning = report().warning("bytes").unwrap();
         assert_eq!(
             warning,
             "40 % of bytes have no name; most of them in /lib/libx.so: /lib/libx.so refused: its build id is beef \
              (-v tells more)"
         );
-        assert_eq!(Report { unnamed: 5, ..report() }.warning(), None);
-        assert_eq!(Report::default().warning(), None);
+        assert!(report().warning("CPU time").unwrap().starts_with("40 % of CPU time has no name"));
+        assert_eq!(Report { unnamed: 5, ..report() }.warning("bytes"), None);
+        assert_eq!(Report::default().warning("bytes"), None);
     }
 
     #[test]

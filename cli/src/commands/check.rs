@@ -12,6 +12,7 @@ use crate::reading::{self, Reading};
 use crate::view::json;
 use crate::words::{duration, size};
 use anyhow::Context;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -22,7 +23,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 pub(crate) struct Args {
     /// A pid, a socket, a process name, or a file with the text or JSON of `malloc_stats_print` (`-` for standard input)
     #[arg(value_name = "TARGET|STATS")]
-    source: String,
+    source: OsString,
     /// WARNING when the fragmentation index is above
     #[arg(long, default_value_t = Thresholds::default().index, value_parser = Thresholds::parse_index, value_name = "RATIO")]
     index: f64,
@@ -95,10 +96,11 @@ impl Args {
 
     fn remembering(&self, path: &Path, thresholds: &Thresholds) -> anyhow::Result<Verdict> {
         let agent = Agent::of(&self.source)?;
-        let key = format!("{} {}", self.source, agent.pid()?);
+        let key = format!("{} {}", self.source.display(), agent.pid()?);
         let mut memory = load(path)?;
         // Only this process: the memories of those that have ended go.
-        let mine = |other: &String| other.rsplit_once(' ').is_some_and(|(source, _)| source == self.source);
+        let mine =
+            |other: &String| other.rsplit_once(' ').is_some_and(|(source, _)| source == self.source.to_string_lossy());
         let mut remembered = memory.targets.remove(&key).unwrap_or_default();
         memory.targets.retain(|other, _| !mine(other));
         let verdict = judge_once(unix_time(), thresholds, &mut remembered, &self.sample()?);

@@ -10,6 +10,7 @@ use crate::view::value::Unit;
 use crate::words::size::human;
 use anyhow::bail;
 use offheap_symbolizer::profile::Profile;
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// Arguments of `flame`.
@@ -29,7 +30,7 @@ pub(crate) struct Args {
     by: Option<By>,
     /// With --by waste: a live target or a saved report of the allocator's statistics; pid:N is asked itself
     #[arg(long, value_name = "TARGET|STATS")]
-    stats: Option<String>,
+    stats: Option<OsString>,
     /// Heading of the picture
     #[arg(long)]
     title: Option<String>,
@@ -116,7 +117,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
 }
 
 /// The profile with the slab waste of each sample as its only value.
-fn waste_of(loaded: &Loaded, stats: Option<String>) -> anyhow::Result<Profile> {
+fn waste_of(loaded: &Loaded, stats: Option<OsString>) -> anyhow::Result<Profile> {
     let asked = match (&loaded.sources[..], stats) {
         (_, Some(stats)) => stats,
         ([Source::Process(target)], None) => target.clone(),
@@ -130,7 +131,7 @@ fn waste_of(loaded: &Loaded, stats: Option<String>) -> anyhow::Result<Profile> {
     let reading = Reading::of(&asked)?;
     reading.notes.iter().for_each(|note| output::note(note));
     if reading.stats.bins.is_empty() {
-        bail!("{asked}: no size classes in it, so their waste is not known");
+        bail!("{}: no size classes in it, so their waste is not known", asked.display());
     }
     let Some((profile, unsampled)) = waste_profile(&reading.stats.bins, loaded.profile.clone()) else {
         bail!("{}: not a profile of live objects, so nobody lives in the size classes", loaded.name());
@@ -158,5 +159,5 @@ fn title(loaded: &Loaded, value: usize, tree: &Tree, differential: bool, unit: &
     } else {
         String::new()
     };
-    format!("{kind} {}{change} · {}", unit.named(total), loaded.short())
+    format!("{kind} {}{change} · {}", unit.headed(total), loaded.short())
 }

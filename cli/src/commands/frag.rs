@@ -13,6 +13,7 @@ use crate::view::{heap_map, json};
 use anyhow::bail;
 use offheap_wire::BinStats;
 use serde::Serialize;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// Arguments of `frag`.
@@ -20,7 +21,7 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Args {
     /// A pid, a socket, a process name, or a file with the text or JSON of `malloc_stats_print` (`-` for standard input)
     #[arg(value_name = "TARGET|STATS")]
-    source: String,
+    source: OsString,
     /// Profile of the same process, to name the sites that live in the size classes; a live target with profiling is
     /// asked itself
     #[arg(value_name = "PROFILE")]
@@ -94,13 +95,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
 /// Scan, draw, sum up.
 fn draw_map(path: &Path, args: &Args, reading: &Reading) -> anyhow::Result<Occupancy> {
     let Some(host) = &reading.host else {
-        bail!(WrongUsage(format!("{}: a saved report; --map asks a live target for its slabs", args.source)));
+        bail!(WrongUsage(format!("{}: a saved report; --map asks a live target for its slabs", args.source.display())));
     };
     let progress = Progress::start("looking at every slab");
     let map = host.agent().heap_map()?;
     drop(progress);
     let sum = occupancy(&map);
-    output::write(path, heap_map::render(&map, &sum, &format!("Slabs of {}", args.source)).as_bytes())?;
+    output::write(path, heap_map::render(&map, &sum, &format!("Slabs of {}", args.source.display())).as_bytes())?;
     if path.as_os_str() != "-" {
         output::note(&format!("{}: {} slabs", path.display(), sum.slabs));
     }

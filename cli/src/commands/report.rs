@@ -18,6 +18,7 @@ use crate::words::text::counted;
 use anyhow::bail;
 use flate2::read::MultiGzDecoder;
 use offheap_symbolizer::profile::{GroupBy, NO_GO, Profile};
+use std::ffi::{OsStr, OsString};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -36,7 +37,7 @@ const LARGEST_RECORDING: u64 = 1 << 30;
 pub(crate) struct Args {
     /// A recording of `offheap record`, a profile, or a live process (pid, socket or name)
     #[arg(value_name = "FILE|TARGET")]
-    source: String,
+    source: OsString,
     /// HTML file to write; `-` for standard output
     #[arg(short, long, value_name = "X.html")]
     output: PathBuf,
@@ -67,7 +68,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     }
     let empty = material.observations.is_empty() && material.profile.as_ref().is_none_or(|p| p.samples.is_empty());
     if empty {
-        output::note(&format!("{}: there is no observation and no sample in it; the page is empty", args.source));
+        output::note(&format!(
+            "{}: there is no observation and no sample in it; the page is empty",
+            shown(&args.source)
+        ));
     }
     output::write(&args.output, page(&material)?.as_bytes())?;
     Ok(match (material.partial, empty) {
@@ -82,18 +86,21 @@ fn gather(args: &Args) -> anyhow::Result<Material> {
         return live(&args.source, &args.options);
     }
     // Read once: a pipe gives its bytes a single time.
-    let source: Source = args.source.parse()?;
+    let source = Source::from(args.source.clone());
     let bytes = match &source {
         Source::Stdin => input::read_stdin(Purpose::Report)?,
         _ => input::read_file(Path::new(&args.source), Purpose::Report)?,
     };
     if Recording::looks_like(&bytes) {
-        return recorded(&args.source, &bytes, &args.options);
+        return recorded(&shown(&args.source), &bytes, &args.options);
     }
     if let Some((bytes, whole)) = packed_recording(&bytes) {
-        let mut material = recorded(&args.source, &bytes, &args.options)?;
+        let mut material = recorded(&shown(&args.source), &bytes, &args.options)?;
         if !whole {
-            output::note(&format!("{}: the gzip stream is cut or damaged; what is whole is shown", args.source));
+            output::note(&format!(
+                "{}: the gzip stream is cut or damaged; what is whole is shown",
+                shown(&args.source)
+            ));
             material.partial |= !args.options.lenient;
         }
         return Ok(material);
@@ -121,14 +128,19 @@ fn packed_recording(bytes: &[u8]) -> Option<(Vec<u8>, bool)> {
     Some((unpacked, whole))
 }
 
-fn live(target: &str, options: &Options) -> anyhow::Result<Material> {
+/// In messages.
+fn shown(source: &OsStr) -> String {
+    source.display().to_string()
+}
+
+fn live(target: &OsStr, options: &Options) -> anyhow::Result<Material> {
     let observer = Observer::new(Agent::of(target)?, None);
     let info = observer.agent().info()?;
     let mut observation = observer.observe()?;
     let mut profile = None;
     if info.profile.recording_since.is_some() {
         observation.sites = observer.sites(SITES)?;
-        profile = Some(load(&Source::Process(observer.agent().pid()?.to_string()), options)?.profile);
+        profile = Some(load(&Source::Process(observer.agent().pid()?.to_string().into()), options)?.profile);
     }
     let exe = info.exe.unwrap_or_else(|| "unknown".to_owned());
     let facts = vec![

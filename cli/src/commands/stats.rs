@@ -7,6 +7,7 @@ use crate::view::amount::{bytes_or_na, count_or_na, percent_or_na, size_or_na};
 use crate::view::screen::Screen;
 use crate::view::table::{Cell, Table};
 use offheap_wire::Stats;
+use std::ffi::OsString;
 use std::fmt::Write;
 
 /// Arguments of `stats`.
@@ -14,7 +15,7 @@ use std::fmt::Write;
 pub(crate) struct Args {
     /// A pid, a socket, a process name, or a file with the text or JSON of `malloc_stats_print` (`-` for standard input)
     #[arg(value_name = "TARGET|FILE")]
-    source: String,
+    source: OsString,
     /// Show the size classes
     #[arg(long)]
     bins: bool,
@@ -142,7 +143,7 @@ fn arenas(stats: &Stats, screen: &Screen) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Args, text};
+    use super::{Args, OsString, text};
     use crate::view::screen::Screen;
     use offheap_wire::{BinStats, Stats};
 
@@ -160,7 +161,7 @@ mod tests {
             }],
             ..Stats::default()
         };
-        let args = Args { source: String::new(), bins: true, arenas: false, json: false, lenient: false };
+        let args = Args { source: OsString::new(), bins: true, arenas: false, json: false, lenient: false };
         let text = text(&stats, &args, &Screen::default());
         let line = |name: &str| text.lines().find(|line| line.starts_with(name)).unwrap().to_owned();
         assert!(line("allocated").contains("1536  1.50 KiB"), "{text}");

@@ -79,7 +79,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
         };
         let screen = output::screen();
         let unit = Unit::of(value_type);
-        let head = format!("{kind} {} · {}", unit.named(ranking.total.into()), loaded.name());
+        let head = format!("{kind} {} · {}", unit.headed(ranking.total.into()), loaded.name());
         let mut text = format!("{}\n", screen.paint(Style::Strong, &head));
         text += &ranking::text(&ranking, count, &unit, query.by == GroupBy::Line, &screen);
         if let Some(more @ 1..) = ranking.rows.len().checked_sub(count) {

@@ -4,8 +4,11 @@ use super::get::{Namespace, get};
 use super::listening::ports;
 use super::pages;
 use crate::analysis::go_runtime::{self, GoMemory, Source};
+use crate::input;
 use anyhow::{Context, anyhow, bail};
+use offheap_symbolizer::formats::pprof;
 use std::convert::Infallible;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Instant;
@@ -33,6 +36,16 @@ impl FromStr for GoEndpoint {
     }
 }
 
+/// What was typed; a file may have a name that is no UTF-8.
+impl From<OsString> for GoEndpoint {
+    fn from(text: OsString) -> Self {
+        match text.to_str().map(Self::from_str) {
+            Some(Ok(endpoint)) => endpoint,
+            _ => Self::File(text.into()),
+        }
+    }
+}
+
 /// The statistics, with the place and the moment of the reading.
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
@@ -57,8 +70,9 @@ impl GoEndpoint {
                 let page = std::fs::read(path).with_context(|| {
                     format!("{}: cannot be read; --go takes a file, a URL, or `auto`", path.display())
                 })?;
-                let answer = answer(&page, path.display().to_string(), None);
-                answer.ok_or_else(|| no_statistics(&page, &path.display().to_string()))
+                let shown = path.display().to_string();
+                let (plain, _) = input::unpacked(&page, &shown)?;
+                answer(&plain, shown.clone(), None).ok_or_else(|| no_statistics(&plain, &shown))
             }
             Self::Url(url) => ask(&pages::of_url(url), &Namespace::ours()),
             Self::Auto => auto(pid),
@@ -128,7 +142,7 @@ fn answer(page: &[u8], from: String, at: Option<Instant>) -> Option<Answer> {
 }
 
 fn no_statistics(page: &[u8], from: &str) -> anyhow::Error {
-    let why = if is_gzip(page) {
+    let why = if is_gzip(page) || pprof::looks_like(page) {
         "a profile as protobuf, which has no memory statistics; take the text form, ?debug=1"
     } else if page.is_empty() {
         "empty"

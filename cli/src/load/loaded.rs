@@ -8,6 +8,7 @@ use crate::exit::Outcome;
 use crate::input::{self, Purpose};
 use crate::output;
 use crate::view::progress::Progress;
+use crate::view::value::Unit;
 use crate::words::duration;
 use crate::words::text::printable;
 use anyhow::{Context, anyhow, bail};
@@ -267,6 +268,7 @@ fn parse(source: &Source, input: Input, options: &Options) -> anyhow::Result<Raw
 fn place(parsed: &mut Parsed, options: &Options) -> anyhow::Result<()> {
     if let Some(path) = &options.maps {
         let maps = input::read_file(path, Purpose::Maps).context("--maps")?;
+        let (maps, _) = input::unpacked(&maps, "--maps")?;
         if parsed.use_maps(&maps) == 0 {
             bail!("--maps {}: no executable mapping in it; expected a copy of /proc/PID/maps", path.display());
         }
@@ -334,7 +336,7 @@ impl Raw {
         if unnamed > UNNAMED_WORTH_SAYING {
             // The report knows whom to blame, but not the names that came with the input.
             report.unnamed = (unnamed * report.total as f64) as i64;
-            if let Some(warning) = report.warning() {
+            if let Some(warning) = report.warning(Unit::of(profile.value_types.get(usual_value(&profile))).counted()) {
                 output::note(&format!("{source}: {warning}"));
             }
         }

@@ -6,7 +6,7 @@ use crate::go_endpoint;
 use crate::input::{self, Purpose};
 use anyhow::{anyhow, bail};
 use std::convert::Infallible;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ pub(crate) enum Source {
     /// `http://…` or `https://…`
     Url(String),
     /// `pid:TARGET`: a process with the agent in it.
-    Process(String),
+    Process(OsString),
     /// The Go heap profile of this process, asked on the ports on which it listens itself. Nothing that can be typed alone
     /// means this: `diff --go auto` says of which process.
     GoHeapOf(u32),
@@ -43,7 +43,7 @@ impl FromStr for Source {
         } else if text.starts_with("http://") || text.starts_with("https://") {
             Self::Url(text.to_owned())
         } else if let Some(target) = text.strip_prefix("pid:") {
-            Self::Process(target.to_owned())
+            Self::Process(target.into())
         } else {
             Self::File(text.into())
         })
@@ -65,7 +65,7 @@ impl fmt::Display for Source {
         match self {
             Self::Stdin => f.write_str("standard input"),
             Self::Url(url) => f.write_str(url),
-            Self::Process(target) => write!(f, "pid:{target}"),
+            Self::Process(target) => write!(f, "pid:{}", target.display()),
             Self::GoHeapOf(pid) => write!(f, "Go heap of process {pid}"),
             Self::File(path) => path.display().fmt(f),
         }
@@ -136,7 +136,7 @@ impl Source {
 }
 
 /// The sample table of a live process, or its dump where the table cannot be had, which is said.
-fn read_process(target: &str) -> anyhow::Result<Input> {
+fn read_process(target: &OsStr) -> anyhow::Result<Input> {
     let agent = Agent::of(target)?;
     let capture = agent.profile()?;
     Ok(Input { bytes: capture.bytes, pid: Some(agent.pid()?), notes: capture.note.into_iter().collect() })

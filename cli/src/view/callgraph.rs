@@ -38,7 +38,7 @@ impl Shown<'_> {
     /// The text, under a line with the total of the profile of this name.
     pub(crate) fn text(&self, value: Option<&ValueType>, name: &str, by_line: bool, screen: &Screen) -> String {
         let (kind, unit) = (value.map_or("", |value| &*value.kind), Unit::of(value));
-        let head = format!("{kind} {} · {name}", unit.named(self.graph.total.into()));
+        let head = format!("{kind} {} · {name}", unit.headed(self.graph.total.into()));
         let mut shown = format!("{}\n", screen.paint(Style::Strong, &head));
         shown += &text(self.graph, self.nodes.iter().copied(), &unit, by_line, screen);
         if self.left_out > 0 {

@@ -78,7 +78,7 @@ impl<'a> RowJson<'a> {
 /// The line above the table.
 pub(crate) fn head(diff: &Diff, kind: &str, unit: &Unit, names: &str, screen: &Screen) -> String {
     let (base, new, delta) = (i128::from(diff.base_total), i128::from(diff.new_total), i128::from(diff.delta()));
-    let mut text = format!("{kind} {} → {}: {}", unit.amount(base), unit.named(new), unit.change(delta));
+    let mut text = format!("{kind} {} → {}: {}", unit.amount(base), unit.headed(new), unit.change(delta));
     // Writing to a String does not fail.
     if base != 0 {
         let _ = write!(text, " ({:+.1}%)", 100.0 * delta as f64 / base.unsigned_abs() as f64);

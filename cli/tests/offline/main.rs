@@ -8,6 +8,7 @@ mod layers;
 mod oracles;
 mod other_profiles;
 mod pages;
+mod pasted;
 mod pictures;
 mod places;
 mod series;

@@ -31,7 +31,7 @@ fn time_in_malloc_is_spent_in_malloc() {
     let profile = cpu(folder.path(), "cpu.pb.gz", 99);
     // One sample of 100 may as well be none or two: 1.96 standard errors of √n.
     let expected = format!(
-        "samples 100 count · {}\n\
+        "samples 100 · {}\n\
          flat  flat%    sum%  cum    cum%  ±95%\n  \
          99  99.0%   99.0%  100  100.0%    20  busy\n   \
          1   1.0%  100.0%    1    1.0%     2  malloc\n   \

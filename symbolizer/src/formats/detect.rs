@@ -4,7 +4,7 @@
 //! 1. gzip magic: decompress, then the same questions about what is inside;
 //! 2. magic numbers of other files (ELF, zstd, …): named and refused;
 //! 3. text with a header line `heap_v2/…` or `heap profile: …` in its first megabyte, whatever stands before it, or after
-//!    a table of names of any size;
+//!    a table of names of any size; or with such a line behind blanks or marks of quotation, which go;
 //! 4. a JSON object: the sample table, else named and refused;
 //! 5. a protobuf message whose first field is that of a pprof profile;
 //! 6. text whose lines end in numbers: folded stacks; by content alone only where stacks are more than one frame deep;
@@ -16,10 +16,10 @@
 use super::parsed::NO_MAPS;
 use super::strangers::{describe, magic};
 use super::text::{Cursor, Lines, TextLine, excerpt};
-use super::{ParseOptions, Parsed, folded, go_text, gzip, heap_v2, maps, pprof, samples};
+use super::unpack::{Unpacked, unpack};
+use super::{ParseOptions, Parsed, folded, go_text, heap_v2, maps, pprof, quoting, samples};
 use crate::error::{Damage, DamageLog, ReadError};
 use crate::sampling::SamplingPeriod;
-use std::borrow::Cow;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
@@ -36,18 +36,8 @@ pub fn parse(bytes: &[u8]) -> Result<Parsed, ReadError> {
 /// # Errors
 /// When no format recognises the input or nothing can be salvaged.
 pub fn parse_with(bytes: &[u8], options: &ParseOptions) -> Result<Parsed, ReadError> {
-    // A file compressed twice happens, by a web server's content encoding for example; more than that is a trick.
-    const LAYERS: usize = 2;
     let limit = options.max_inflated_bytes.unwrap_or_else(|| ParseOptions::default_limit(bytes.len() as u64));
-    let mut content = Cow::Borrowed(bytes);
-    let mut cut = None;
-    for _ in 0..LAYERS {
-        if cut.is_none() && gzip::is_gzip(&content) {
-            let inflated = gzip::inflate(&content, limit)?;
-            cut = inflated.cut;
-            content = Cow::Owned(inflated.bytes);
-        }
-    }
+    let Unpacked { content, cut } = unpack(bytes, limit)?;
     let result = parse_content(&content, options);
     let Some(cut) = cut else { return result };
     match result {
@@ -71,6 +61,13 @@ fn parse_content(bytes: &[u8], options: &ParseOptions) -> Result<Parsed, ReadErr
     if let Some(header) = find_header(bytes) {
         return read_text(bytes, &header, options);
     }
+    if let Some((plain, prefix)) = quoting::unquote(bytes)
+        && let Some(header) = find_header(&plain)
+    {
+        let mut parsed = read_text(&plain, &header, options)?;
+        parsed.notes.push(format!("every line begins with `{}`, which is left out", String::from_utf8_lossy(prefix)));
+        return Ok(parsed);
+    }
     if samples::looks_like(bytes) {
         return samples::read(bytes, options);
     }
@@ -80,7 +77,9 @@ fn parse_content(bytes: &[u8], options: &ParseOptions) -> Result<Parsed, ReadErr
     if folded::looks_like(bytes) || (options.folded_by_name && folded::may_be(bytes)) {
         return folded::read(bytes);
     }
-    Err(cut_before_its_stacks(bytes).unwrap_or_else(|| ReadError::NotAProfile { looks_like: describe(bytes) }))
+    Err(cut_before_its_stacks(bytes).unwrap_or_else(|| ReadError::NotAProfile {
+        looks_like: quoting::behind_other_text(bytes).unwrap_or_else(|| describe(bytes)),
+    }))
 }
 
 /// The header line of a text format.

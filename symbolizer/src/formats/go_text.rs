@@ -35,11 +35,12 @@ pub(crate) fn read(text: &[u8], first_line: u64, header: LegacyHeader) -> Parsed
             reader.log.at_line(line.number, SECOND_PROFILE);
             break;
         }
-        if line.text.starts_with(MEM_STATS) {
+        let text = line.text.trim_ascii_start();
+        if text.starts_with(MEM_STATS) {
             mem_stats = Some(GoMemStats::default());
         } else if let Some(stats) = &mut mem_stats {
-            if line.ended || is_last_statistic(line.text) {
-                mem_stat(line.text, stats);
+            if line.ended || text.is_empty() || is_last_statistic(text) {
+                mem_stat(text, stats);
             } else {
                 reader.log.at_line(line.number, "the statistics are cut here; the last number is left out");
             }

@@ -30,6 +30,10 @@ pub(crate) fn parse(section: &[u8], first_line: u64, damage: &mut DamageLog) -> 
             damage.at_line(number, SECOND_PROFILE);
             break;
         }
+        // The end of what was pasted as a code block.
+        if line.text.trim_ascii() == b"```" {
+            break;
+        }
         let entry = map_line(line.text);
         // A path that ends where the file ends may have been longer.
         let whole = line.ended || line.text.ends_with(b"]");

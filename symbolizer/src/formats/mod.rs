@@ -13,11 +13,14 @@ mod maps;
 mod options;
 mod parsed;
 pub mod pprof;
+mod quoting;
 mod samples;
 mod strangers;
 mod text;
+mod unpack;
 
 pub use detect::{parse, parse_with};
 pub use input_names::InputNames;
 pub use options::ParseOptions;
 pub use parsed::{GoMemStats, Origin, Parsed, ProcessIdentity};
+pub use unpack::{Unpacked, unpack};

@@ -8,7 +8,7 @@
 //! It has what a dump lost to rounding: every live sample with its size, so that each is weighted by itself,
 //! k(z) = 1/(1 − e^(−z/R)), and its age.
 
-use super::heap_v2::{Estimates, HeapSink, heap_sink};
+use super::heap_v2::{Estimates, HeapSink, Part, heap_sink};
 use super::{Origin, ParseOptions, Parsed, ProcessIdentity, maps};
 use crate::address::RuntimeAddress;
 use crate::error::{DamageLog, ReadError};
@@ -172,12 +172,12 @@ impl<'a> Reader<'a> {
         let mut threads: Vec<u64> = site.live.iter().map(|sample| sample.thread).collect();
         threads.sort_unstable();
         threads.dedup();
+        let mut parts = Vec::with_capacity(threads.len());
         for thread in threads {
             let (live, picked) = self.live(site, |sample| sample.thread == thread);
-            let label = Some(self.label(thread));
-            let none = Estimate::default();
-            self.sink.sample(locations.clone(), Estimates { allocated: none, live }, Some(picked), label);
+            parts.push(part(live, picked, self.label(thread)));
         }
+        self.sink.parts(&locations, sum(&parts), parts);
         self.sink.sample(locations, Estimates { allocated, live: Estimate::default() }, Some(0), None);
     }
 
@@ -185,15 +185,16 @@ impl<'a> Reader<'a> {
         let mut sizes: Vec<u64> = site.live.iter().map(Live::class).collect();
         sizes.sort_unstable();
         sizes.dedup();
+        let mut parts = Vec::with_capacity(sizes.len());
         for size in sizes {
             let (live, picked) = self.live(site, |sample| sample.class() == size);
             // Samples of one class have one weight, so their plain mean is the mean over what they stand for.
             let of_class = || site.live.iter().filter(|sample| sample.class() == size);
             let age = of_class().map(|sample| positive(sample.age)).sum::<f64>() / of_class().count() as f64;
             let label = Label::number("age", age.round() as i64, Some("seconds".into()));
-            let estimates = Estimates { allocated: Estimate::default(), live };
-            self.sink.sample(locations.to_vec(), estimates, Some(picked), Some(label));
+            parts.push(part(live, picked, label));
         }
+        self.sink.parts(locations, sum(&parts), parts);
     }
 
     /// Estimate of the live samples, and their number.
@@ -270,6 +271,16 @@ fn same_name(mapping: &Mapping, module: &Module) -> bool {
     let name = |path: &str| path.rsplit('/').next().map(str::to_owned);
     let stem = |name: String| name.split(".so").next().map(str::to_owned);
     name(&mapping.path).and_then(stem) == name(&module.path).and_then(stem)
+}
+
+fn part(live: Estimate, picked: u64, label: Label) -> Part {
+    Part { estimates: Estimates { allocated: Estimate::default(), live }, picked: Some(picked), label: Some(label) }
+}
+
+fn sum(parts: &[Part]) -> Estimates {
+    let mut sum = Estimates::default();
+    parts.iter().for_each(|part| sum += part.estimates);
+    sum
 }
 
 fn positive(value: f64) -> f64 {

@@ -55,7 +55,7 @@ fn nameless_code_is_grouped_by_function() {
     assert_eq!(name_of(&profile, 2), ["site"]);
     assert_eq!(report.images[0].unresolved.get(&NoName::NoSymbol), Some(&2));
     assert_eq!((report.total, report.unnamed), (300, 200));
-    assert!(report.warning().unwrap().starts_with("67 % of bytes have no name"));
+    assert!(report.warning("bytes").unwrap().starts_with("67 % of bytes have no name"));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What came out of a saved report.
 
 use super::{json, text};
+use offheap_symbolizer::formats::pprof;
 use offheap_wire::{BinStats, LargeStats, Stats};
 use std::collections::BTreeMap;
 use thiserror::Error;
@@ -59,12 +60,12 @@ fn looks_like(bytes: &[u8]) -> &'static str {
         "empty"
     } else if head.starts_with(b"\x7fELF") {
         "an ELF file"
-    } else if head.starts_with(&[0x1f, 0x8b]) {
-        "compressed by gzip (decompress it first), or a pprof profile"
     } else if contains(b"heap_v2/") || head.starts_with(b"heap profile:") {
         "a heap dump (read it with `offheap top`)"
     } else if contains(b"<html") || contains(b"<!doctype") {
         "an HTML page"
+    } else if pprof::looks_like(bytes) {
+        "a pprof profile (read it with `offheap top`)"
     } else if head.contains(&0) {
         "a binary file"
     } else {

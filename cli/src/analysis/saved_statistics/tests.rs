@@ -273,7 +273,7 @@ fn other_files_are_called_what_they_are() {
         (field("h01-plain.heap"), "a heap dump (read it with `offheap top`)"),
         (field("h29a-not-a-dump.heap"), "text of another kind"),
         (field("h29b-elf.heap"), "an ELF file"),
-        (field("g03-four-types.pb.gz"), "compressed by gzip (decompress it first), or a pprof profile"),
+        (field("g03b-uncompressed.pb"), "a pprof profile (read it with `offheap top`)"),
         (field("g02c-html.pb.gz"), "an HTML page"),
         (b"{\"schema\": \"offheap.top/1\", \"rows\": []}".to_vec(), "text of another kind"),
         (field("r03-mallctl-widths.out"), "text of another kind"),

@@ -1,7 +1,7 @@
 //! The form of jemalloc 4 and 5: a block of lines a stack.
 
 use super::record::{Counts, Who, addresses, thread_line};
-use super::sink::{Estimates, HeapSink};
+use super::sink::{Estimates, HeapSink, Part};
 use crate::error::DamageLog;
 use crate::formats::ParseOptions;
 use crate::formats::text::{Cursor, Lines, SECOND_PROFILE, TextLine, begins_profile, excerpt, lossy};
@@ -44,7 +44,7 @@ pub(crate) fn read(
     for line in Lines::new(text) {
         let end = line.text.as_ptr() as usize - text.as_ptr() as usize + line.text.len();
         let line = TextLine { number: first_line + line.number, ..line };
-        if line.text.starts_with(MAPS) {
+        if line.text.trim_ascii_start().starts_with(MAPS) {
             let after = text[end..].iter().position(|&b| b == b'\n').map_or(text.len(), |n| end + n + 1);
             ending.maps = Some((after, line.number));
             break;
@@ -136,7 +136,7 @@ impl Reader<'_> {
     fn foreign(&mut self, line: TextLine<'_>) {
         let cut = !line.ended;
         // The beginning of the next section says that the stack before it is whole.
-        let in_heading = MAPS.starts_with(line.text);
+        let in_heading = MAPS.starts_with(line.text.trim_ascii_start());
         if let Some(block) = &mut self.block
             && !in_heading
             && (cut || line.text.trim_ascii_start().starts_with(b"t"))
@@ -158,12 +158,7 @@ impl Reader<'_> {
         let threads_picked = block.threads.iter().map(|(.., counts)| counts.picked());
         let picked = threads_picked.clone().reduce(u64::saturating_add);
         if self.by_thread && !block.threads.is_empty() {
-            for &(line, id, counts) in &block.threads {
-                self.sink.check(line, counts);
-                let thread = Some(self.label(id));
-                let stack = self.addresses.clone();
-                self.sink.sample(stack, counts.correct(self.period), Some(counts.picked()), thread);
-            }
+            self.by_thread(&block);
             return;
         }
         let mut estimates = Estimates::default();
@@ -180,6 +175,20 @@ impl Reader<'_> {
         // The sum over the threads is nearer to the truth: one line over several sizes is compensated upwards.
         let picked = picked.or(block.all.map(|(_, counts)| counts.picked()));
         self.sink.sample(self.addresses.clone(), estimates, picked, None);
+    }
+
+    /// One sample a thread, which add up to the sample that the stack is otherwise.
+    fn by_thread(&mut self, block: &Block) {
+        let mut sum = Estimates::default();
+        let mut parts = Vec::with_capacity(block.threads.len());
+        for &(line, id, counts) in &block.threads {
+            self.sink.check(line, counts);
+            let estimates = counts.correct(self.period);
+            sum += estimates;
+            parts.push(Part { estimates, picked: Some(counts.picked()), label: Some(self.label(id)) });
+        }
+        let whole = block.all.map_or(sum, |(_, all)| all.correct(self.period));
+        self.sink.parts(&self.addresses, whole, parts);
     }
 
     fn count(&mut self, block: &Block) {

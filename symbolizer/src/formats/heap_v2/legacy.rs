@@ -62,7 +62,7 @@ pub(crate) fn read(
     let mut sum = 0_i128;
     for line in Lines::new(text) {
         let number = first_line + line.number;
-        if line.text.starts_with(b"MAPPED_LIBRARIES:") {
+        if line.text.trim_ascii_start().starts_with(b"MAPPED_LIBRARIES:") {
             let end = line.text.as_ptr() as usize - text.as_ptr() as usize + line.text.len();
             let after = text[end..].iter().position(|&b| b == b'\n').map_or(text.len(), |n| end + n + 1);
             return Ending { maps: Some((after, number)) };

@@ -24,5 +24,5 @@ mod symbol_table;
 pub(crate) use blocks::read;
 pub(crate) use legacy::{LegacyHeader, header as legacy_header, read as read_legacy, stack_line};
 pub(crate) use record::{Counts, addresses};
-pub(crate) use sink::{Estimates, HeapSink, heap_sink};
+pub(crate) use sink::{Estimates, HeapSink, Part, heap_sink};
 pub(crate) use symbol_table::{find as find_symbol_table, is_heading as is_symbol_heading, read as read_symbol_table};

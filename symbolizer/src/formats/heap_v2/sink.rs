@@ -31,6 +31,14 @@ pub(crate) struct Estimates {
     pub(crate) live: Estimate,
 }
 
+/// A part of a sample.
+#[derive(Debug)]
+pub(crate) struct Part {
+    pub(crate) estimates: Estimates,
+    pub(crate) picked: Option<u64>,
+    pub(crate) label: Option<Label>,
+}
+
 impl std::ops::AddAssign for Estimates {
     fn add_assign(&mut self, other: Self) {
         self.allocated += other.allocated;
@@ -40,8 +48,13 @@ impl std::ops::AddAssign for Estimates {
 
 impl Estimates {
     fn is_possible(&self) -> bool {
+        self.numbers().iter().all(|n| n.abs() <= IMPOSSIBLE)
+    }
+
+    /// In the order of Go's values.
+    fn numbers(&self) -> [f64; 4] {
         let Self { allocated, live } = self;
-        [allocated.objects, allocated.bytes, live.objects, live.bytes].iter().all(|n| n.abs() <= IMPOSSIBLE)
+        [allocated.objects, allocated.bytes, live.objects, live.bytes]
     }
 }
 
@@ -101,8 +114,48 @@ impl HeapSink {
             self.impossible = Some((first, n + 1));
             return;
         }
-        let Estimates { allocated, live } = estimates;
-        let values = [allocated.objects, allocated.bytes, live.objects, live.bytes].map(round);
+        self.add(locations, estimates.numbers().map(round), estimates, picked, thread);
+    }
+
+    /// Add samples that are parts of one, by thread for example. Each of them is corrected by its own mean size and
+    /// rounded by itself, so that their sum is not quite the whole; they are scaled to add up to it.
+    pub(crate) fn parts(&mut self, locations: &[LocationId], whole: Estimates, parts: Vec<Part>) {
+        if !whole.is_possible() || parts.iter().any(|part| !part.estimates.is_possible()) {
+            let (first, n) = self.impossible.unwrap_or((self.line, 0));
+            self.impossible = Some((first, n + 1));
+            return;
+        }
+        let wanted = whole.numbers().map(round);
+        let mut sums = [0.0; 4];
+        for part in &parts {
+            sums = pairwise(sums, part.estimates.numbers(), |sum, number| sum + number);
+        }
+        let (mut reached, mut given) = ([0.0; 4], [0; 4]);
+        for Part { estimates, picked, label } in parts {
+            reached = pairwise(reached, estimates.numbers(), |sum, number| sum + number);
+            let mut values = [0; 4];
+            for index in 0..4 {
+                if sums[index] > 0.0 {
+                    // The last part reaches the sum itself, and so gets the rest.
+                    let upto = round(wanted[index] as f64 * (reached[index] / sums[index]));
+                    values[index] = upto - given[index];
+                    given[index] = upto;
+                }
+            }
+            self.add(locations.to_vec(), values, estimates, picked, label);
+        }
+        let rest = std::array::from_fn(|index| wanted[index] - given[index]);
+        self.add(locations.to_vec(), rest, whole, Some(0), None);
+    }
+
+    fn add(
+        &mut self,
+        locations: Vec<LocationId>,
+        values: [i64; 4],
+        Estimates { allocated, live }: Estimates,
+        picked: Option<u64>,
+        thread: Option<Label>,
+    ) {
         if values == [0; 4] {
             return;
         }
@@ -115,6 +168,10 @@ impl HeapSink {
         labels.extend(thread);
         self.builder.sample(Sample { locations, values: values.to_vec(), labels, picked });
     }
+}
+
+fn pairwise(a: [f64; 4], b: [f64; 4], of: impl Fn(f64, f64) -> f64) -> [f64; 4] {
+    std::array::from_fn(|index| of(a[index], b[index]))
 }
 
 /// Average size of an object. Go takes that of all allocations, which are more than the live ones.

@@ -1,7 +1,7 @@
 //! The offheap command line: parse, dispatch, map to an exit code.
 //!
 //! Layers, leaf first, each importing only what stands before it: `words`; `elf`, `cgroup`; `analysis` and `view` (pure:
-//! values in, verdict, text or bytes out); `exit`, `output`, `input`, `interrupt`; `preload`; `go_endpoint`, `target`,
+//! values in, verdict, text or bytes out); `exit`, `output`, `input`, `interrupt`; `preload`; `target`, `go_endpoint`,
 //! `client`, `reading`, `process_memory`, `capture`, `observe`, `load`, `serve`; `commands` (which never import each
 //! other); `args`. `tests/offline/layers.rs` holds the tree to it.
 
